@@ -1,0 +1,49 @@
+"""What waits in the queue between the training loop and the writer's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tbwriter import _summary
+
+COALESCE_SECS = 0.1
+"""Scalars of one step whose wall times lie this close together share an Event."""
+
+
+class Scalars(NamedTuple):
+    """Several scalars of one step: one Event."""
+
+    tags: tuple[str, ...]
+    values: Sequence[float]
+    step: int
+    wall_time: float
+
+
+class Series(NamedTuple):
+    """Many points of one scalar: one Event each, encoded together."""
+
+    tag: str
+    values: Any
+    steps: Any
+    wall_times: Any
+
+
+class Pending(NamedTuple):
+    """Any other summary; it is encoded when it is stored."""
+
+    summary: _summary.Summary
+    step: int
+    wall_time: float
+
+
+class Raw(NamedTuple):
+    """A serialised Event."""
+
+    event: bytes
+
+
+Scalar = tuple[str, float, int, float, float]
+"""The common case as a plain tuple: tag, value, step, wall time, and how far the wall time may be moved, in seconds."""
+
+Entry = Scalar | Scalars | Series | Pending | Raw

@@ -1,0 +1,341 @@
+"""The event file of one run: its header, metadata and rotation, and which records are still to be stored.
+
+One thread at a time. `add` encodes, `drain` stores; when storage raises, everything not yet stored stays here and the
+next `drain` goes on, so that a fault loses nothing and repeats nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tbwriter import _record, _summary, sinks
+from tbwriter._entries import Entry, Pending, Raw, Scalars, Series
+from tbwriter._naming import file_name, session_starts
+from tbwriter.errors import SegmentLostError
+
+_log = logging.getLogger(__name__)
+
+# One write: small enough that a slow disk is felt soon, large enough that a flush is one system call.
+_CHUNK_BYTES = 1 << 18
+_BLOCK_BYTES = 1 << 16
+_NO_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where event files of one writer go and how they are named."""
+
+    url: str
+    storage_options: Mapping[str, Any] | None = None
+    suffix: str = ""
+    max_file_bytes: int | None = None
+    pid: int = 0
+    host: str = "localhost"
+
+
+class _Part(NamedTuple):
+    """Something to store, in order: records, or a summary whose record depends on the file it comes to stand in."""
+
+    records: bytes
+    pending: Pending | None
+    count: int  # how many values of the user it holds
+
+
+class EventFile:
+    """The event files of one run and one session, written one after the other."""
+
+    def __init__(self, place: Place, *, purge_step: int | None, clock: Callable[[], float]) -> None:
+        """Create the first file, with its header.
+
+        Args:
+            place: where.
+            purge_step: the step at which this session resumes an earlier one, whose later points are void; None to
+                void nothing.
+            clock: returns seconds since 1970.
+
+        Raises:
+            OSError: storage refuses.
+        """
+        self._place = place
+        self._clock = clock
+        self._event = _summary.ScalarEncoder().event
+        self._described: set[str] = set()  # tags whose metadata the current file has
+        self._failed: set[str] = set()  # tags that could not be encoded, for the log
+        self._block: list[bytes] = []  # records of scalars that are not yet a part
+        self._block_bytes = self._block_count = 0
+        # A file can end between any two parts, so they are small beside it.
+        self._block_limit = min(_BLOCK_BYTES, self._limit // 8)
+        self._parts: deque[_Part] = deque()
+        self._chunk: list[_Part] = []  # taken from _parts and offered to the sink, not yet accepted
+        self._chunk_bytes = b""
+        self._roll_needed = False
+        self.buffered = 0
+        """Memory held by what waits, in bytes."""
+        self.waiting = 0
+        """Values that were added and are not stored yet."""
+        self.written = 0
+        """Values that were stored."""
+        self.dropped = 0
+        """Values that could not be encoded, or were given up at close."""
+        self.bytes = 0
+        """What was stored, headers included, in bytes."""
+        existing = sinks.list_names(place.url, place.storage_options)
+        header = self._header(session_starts(existing, purge_step))
+        self._sink = self._open(existing, header)
+        self._file_bytes = self._header_bytes = self.bytes = len(header)
+
+    @property
+    def path(self) -> str:
+        """Where the current file is."""
+        return self._sink.status().path
+
+    # -- encode
+
+    def add(self, entries: Iterable[Entry], *, coalesce: bool) -> None:
+        """Take `entries`, in order; no I/O.
+
+        Args:
+            entries: in the order in which they were added.
+            coalesce: whether neighbouring scalars of one step share an Event.
+        """
+        group: dict[str, float] = {}
+        group_step, group_wall_time, until = 0, 0.0, 0.0
+        for entry in entries:
+            if type(entry) is tuple:
+                tag, value, step, wall_time, slack = entry
+                if group:
+                    if coalesce and step == group_step and group_wall_time <= wall_time <= until and tag not in group:
+                        group[tag] = value
+                        continue
+                    self._add_scalars(tuple(group), group.values(), group_step, group_wall_time)
+                group = {tag: value}
+                group_step, group_wall_time, until = step, wall_time, wall_time + slack
+            else:
+                if group:
+                    self._add_scalars(tuple(group), group.values(), group_step, group_wall_time)
+                    group = {}
+                self._add_other(entry)
+        if group:
+            self._add_scalars(tuple(group), group.values(), group_step, group_wall_time)
+        self._end_block()
+
+    def _add_scalars(self, tags: tuple[str, ...], values: Collection[float], step: int, wall_time: float) -> None:
+        record = _record.frame(self._event(tags, values, step, wall_time))
+        self._block.append(record)
+        self._block_bytes += len(record)
+        self._block_count += len(tags)
+        if self._block_bytes >= self._block_limit:
+            self._end_block()
+
+    def _end_block(self) -> None:
+        """Make one part of the scalars' records so far: what is done for each part is then done rarely."""
+        if self._block:
+            part = _Part(b"".join(self._block), None, self._block_count)
+            self._block.clear()
+            self._block_bytes = self._block_count = 0
+            self._append(part)
+
+    def _append(self, part: _Part) -> None:
+        self._parts.append(part)
+        self.waiting += part.count
+        self.buffered += _held(part)
+
+    def _add_other(self, entry: Entry) -> None:
+        if isinstance(entry, Scalars):
+            self._add_scalars(*entry)
+            return
+        self._end_block()
+        if isinstance(entry, Pending):
+            self._append(_Part(b"", entry, 1))
+        elif isinstance(entry, Series):
+            for rows in _summary.rows(entry.tag, entry.values, entry.steps, entry.wall_times):
+                per_part = max(1, self._block_limit // (rows.data.shape[1] + 16))
+                for begin in range(0, len(rows.data), per_part):
+                    block = rows.data[begin : begin + per_part]
+                    self._append(_Part(_record.frame_rows(block, rows.varying).tobytes(), None, len(block)))
+        elif isinstance(entry, Raw):
+            self._append(_Part(_record.frame(entry.event), None, 1))
+
+    # -- store
+
+    def drain(self) -> None:
+        """Store everything that was added.
+
+        Raises:
+            OSError: storage failed; call again to go on where it stopped.
+        """
+        while self._parts or self._chunk:
+            if self._roll_needed:
+                self._roll()
+            if not self._chunk:
+                self._fill_chunk()
+            if self._chunk:
+                self._store_chunk()
+
+    @property
+    def _limit(self) -> int:
+        return self._place.max_file_bytes or _NO_LIMIT
+
+    def _fill_chunk(self) -> None:
+        """Move parts into the chunk, up to its size and the room in the file; ask for a new file where that is none."""
+        room = self._limit - self._file_bytes
+        fresh = self._file_bytes <= self._header_bytes
+        if not fresh and self._sink.roll_due():
+            self._roll_needed = True
+            return
+        size = 0
+        records = []
+        while self._parts and size < _CHUNK_BYTES:
+            part = self._parts[0]
+            if part.pending:
+                part = part._replace(records=self._encode(part.pending))
+            if size + len(part.records) > room and not (fresh and not size):
+                self._roll_needed = not self._chunk
+                break
+            if part.pending:
+                self._described.add(part.pending.summary.tag)
+            self._parts.popleft()
+            self._chunk.append(part)
+            records.append(part.records)
+            size += len(part.records)
+        self._chunk_bytes = b"".join(records)
+
+    def _encode(self, pending: Pending) -> bytes:
+        """Return the record, or nothing where there is nothing to show or it cannot be encoded."""
+        summary = pending.summary
+        try:
+            values = summary.values(summary.tag not in self._described)
+            if not values:
+                return b""
+            return _record.frame(_summary.event(values, pending.step, pending.wall_time))
+        except Exception as exc:  # one summary must not end the writer
+            self.dropped += 1
+            if summary.tag not in self._failed:
+                self._failed.add(summary.tag)
+                _log.warning("tag %r cannot be encoded and is left out: %s. Said once for this tag", summary.tag, exc)
+            return b""
+
+    def _store_chunk(self) -> None:
+        if self._chunk_bytes:
+            try:
+                self._sink.append(self._chunk_bytes)
+            except SegmentLostError as lost:
+                _log.warning("%s; going on in a new file", lost)
+                self._take_back(lost.accepted)
+                self._roll_needed = True
+                return
+        self._accepted(self._chunk)
+        self._chunk = []
+        self._chunk_bytes = b""
+
+    def _take_back(self, accepted: int) -> None:
+        """Keep the first `accepted` bytes, whole records; the rest goes back, to be encoded for the next file."""
+        chunk, self._chunk, self._chunk_bytes = self._chunk, [], b""
+        kept = 0
+        while kept < len(chunk) and len(chunk[kept].records) <= accepted:
+            accepted -= len(chunk[kept].records)
+            kept += 1
+        self._accepted(chunk[:kept])
+        if accepted:
+            first = chunk[kept]
+            self._stored(accepted)
+            self.buffered -= accepted
+            chunk[kept] = first._replace(records=first.records[accepted:])
+        self._parts.extendleft(reversed(chunk[kept:]))
+
+    def _accepted(self, parts: Sequence[_Part]) -> None:
+        count = sum(part.count for part in parts)
+        self.waiting -= count
+        self.written += count
+        self.buffered -= sum(map(_held, parts))
+        self._stored(sum(len(part.records) for part in parts))
+
+    def _stored(self, size: int) -> None:
+        self.bytes += size
+        self._file_bytes += size
+
+    # -- files
+
+    def _header(self, starts: Sequence[int] = ()) -> bytes:
+        now = self._clock()
+        events = [_summary.file_version(now), *(_summary.session_start(step, now) for step in starts)]
+        return b"".join(map(_record.frame, events))
+
+    def _next_name(self, existing: Iterable[str], previous: str | None) -> str:
+        place = self._place
+        return file_name(
+            existing, now=self._clock(), host=place.host, pid=place.pid, suffix=place.suffix, previous=previous
+        )
+
+    def _open(self, existing: list[str], header: bytes) -> sinks.Sink:
+        place = self._place
+        while True:
+            name = self._next_name(existing, None)
+            try:
+                return sinks.open_sink(place.url, name=name, header=header, storage_options=place.storage_options)
+            except FileExistsError:
+                if name in existing:
+                    raise  # not the file: a part of the path is in the way
+                existing.append(name)  # another writer was faster
+
+    def _roll(self) -> None:
+        existing = sinks.list_names(self._place.url, self._place.storage_options)
+        header = self._header()
+        previous: str | None = self._sink.name
+        while True:
+            name = self._next_name(existing, previous)
+            try:
+                self._sink.roll(name, header)
+                break
+            except FileExistsError:
+                if name in existing:
+                    raise
+                existing.append(name)
+                previous = None
+        self._roll_needed = False
+        self._described.clear()
+        self._file_bytes = self._header_bytes = len(header)
+        self.bytes += len(header)
+
+    def flush(self, level: sinks.Durability) -> sinks.Durability:
+        """Drain and bring everything to `level`; return what was reached.
+
+        Raises:
+            OSError: as `drain`.
+        """
+        self.drain()
+        return self._sink.flush(level)
+
+    @property
+    def max_durability(self) -> sinks.Durability:
+        """The highest level that `flush` can reach."""
+        return self._sink.max_durability
+
+    def release(self) -> None:
+        """Give back file handles until there is something to store."""
+        self._sink.release()
+
+    def status(self) -> sinks.SinkStatus:
+        """Return the sink's counters; from any thread."""
+        return self._sink.status()
+
+    def close(self, timeout: float) -> None:
+        """Close the file; what is not stored by now is dropped."""
+        self.discard()
+        self._sink.close(timeout)
+
+    def discard(self) -> None:
+        """Give up what is not stored, and count it."""
+        self.dropped += self.waiting
+        self.waiting = self.buffered = 0
+        self._parts.clear()
+        self._chunk = []
+
+
+def _held(part: _Part) -> int:
+    """Return the memory that a part holds; the record of a summary is there for a moment only and does not count."""
+    return part.pending.summary.nbytes if part.pending else len(part.records)

@@ -1,0 +1,58 @@
+"""Names of event files, and the marks with which a session begins: how readers put files and sessions in order."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterable
+
+MARKER_STEP = 2**63 - 1
+"""A SessionLog START at this step voids nothing."""
+_STAMP = re.compile(r"tfevents\.(\d+)")
+_LAST_SECOND = 9_999_999_999
+_MAX_SEGMENT = 999_999
+
+
+def file_name(
+    existing: Iterable[str], *, now: float, host: str, pid: int, suffix: str, previous: str | None = None
+) -> str:
+    """Return the name of the next event file: it sorts after every event file in `existing`.
+
+    `events.out.tfevents.<10-digit second>.<host>.<pid>.<6-digit number><suffix>`: TensorBoard's Python reader goes
+    through a directory in the order of names and never back.
+
+    Args:
+        existing: the names in the directory.
+        now: seconds since 1970.
+        host: as `host_name` returns it.
+        pid: of the writing process.
+        suffix: of the user; "" for none.
+        previous: the name of this writer's file before, whose second is kept where that sorts last all the same.
+    """
+    theirs = [name for name in existing if "tfevents" in name]
+    if previous is not None:
+        stem = previous[: len(previous) - len(suffix)]
+        number = int(stem.rsplit(".", 1)[1]) + 1
+        name = f"{stem.rsplit('.', 1)[0]}.{number:06d}{suffix}"
+        if number <= _MAX_SEGMENT and all(other < name for other in theirs):
+            return name
+    stamps = [int(match[1]) for match in map(_STAMP.search, theirs) if match and len(match[1]) <= 10]
+    second = min(max(int(now), *(stamp + 1 for stamp in stamps)) if stamps else int(now), _LAST_SECOND)
+    return f"events.out.tfevents.{second:010d}.{host}.{pid}.000000{suffix}"
+
+
+def host_name() -> str:
+    """Return this machine's name, reduced to what every file system and reader takes."""
+    return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:64] or "localhost"
+
+
+def session_starts(existing: Iterable[str], purge_step: int | None) -> list[int]:
+    """Return the steps of the SessionLog STARTs with which a session begins.
+
+    TensorBoard's Python reader voids what lies at or after a START, except for the first START of a run. In an empty
+    directory ours is that first one. Elsewhere it need not be: the earlier files may have none. So one that voids
+    nothing goes first, and then the one that is meant.
+    """
+    if not any("tfevents" in name for name in existing):
+        return [purge_step or 0]
+    return [MARKER_STEP] if purge_step is None else [MARKER_STEP, purge_step]

@@ -1,0 +1,248 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class DataClass(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DATA_CLASS_UNKNOWN: _ClassVar[DataClass]
+    DATA_CLASS_SCALAR: _ClassVar[DataClass]
+    DATA_CLASS_TENSOR: _ClassVar[DataClass]
+    DATA_CLASS_BLOB_SEQUENCE: _ClassVar[DataClass]
+
+class DataType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DT_INVALID: _ClassVar[DataType]
+    DT_FLOAT: _ClassVar[DataType]
+    DT_DOUBLE: _ClassVar[DataType]
+    DT_INT32: _ClassVar[DataType]
+    DT_UINT8: _ClassVar[DataType]
+    DT_INT16: _ClassVar[DataType]
+    DT_INT8: _ClassVar[DataType]
+    DT_STRING: _ClassVar[DataType]
+    DT_COMPLEX64: _ClassVar[DataType]
+    DT_INT64: _ClassVar[DataType]
+    DT_BOOL: _ClassVar[DataType]
+    DT_BFLOAT16: _ClassVar[DataType]
+    DT_UINT16: _ClassVar[DataType]
+    DT_COMPLEX128: _ClassVar[DataType]
+    DT_HALF: _ClassVar[DataType]
+    DT_UINT32: _ClassVar[DataType]
+    DT_UINT64: _ClassVar[DataType]
+DATA_CLASS_UNKNOWN: DataClass
+DATA_CLASS_SCALAR: DataClass
+DATA_CLASS_TENSOR: DataClass
+DATA_CLASS_BLOB_SEQUENCE: DataClass
+DT_INVALID: DataType
+DT_FLOAT: DataType
+DT_DOUBLE: DataType
+DT_INT32: DataType
+DT_UINT8: DataType
+DT_INT16: DataType
+DT_INT8: DataType
+DT_STRING: DataType
+DT_COMPLEX64: DataType
+DT_INT64: DataType
+DT_BOOL: DataType
+DT_BFLOAT16: DataType
+DT_UINT16: DataType
+DT_COMPLEX128: DataType
+DT_HALF: DataType
+DT_UINT32: DataType
+DT_UINT64: DataType
+
+class Event(_message.Message):
+    __slots__ = ("wall_time", "step", "file_version", "graph_def", "summary", "session_log", "tagged_run_metadata", "meta_graph_def", "source_metadata")
+    WALL_TIME_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    FILE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    GRAPH_DEF_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    SESSION_LOG_FIELD_NUMBER: _ClassVar[int]
+    TAGGED_RUN_METADATA_FIELD_NUMBER: _ClassVar[int]
+    META_GRAPH_DEF_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_METADATA_FIELD_NUMBER: _ClassVar[int]
+    wall_time: float
+    step: int
+    file_version: str
+    graph_def: bytes
+    summary: Summary
+    session_log: SessionLog
+    tagged_run_metadata: TaggedRunMetadata
+    meta_graph_def: bytes
+    source_metadata: SourceMetadata
+    def __init__(self, wall_time: _Optional[float] = ..., step: _Optional[int] = ..., file_version: _Optional[str] = ..., graph_def: _Optional[bytes] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., session_log: _Optional[_Union[SessionLog, _Mapping]] = ..., tagged_run_metadata: _Optional[_Union[TaggedRunMetadata, _Mapping]] = ..., meta_graph_def: _Optional[bytes] = ..., source_metadata: _Optional[_Union[SourceMetadata, _Mapping]] = ...) -> None: ...
+
+class SourceMetadata(_message.Message):
+    __slots__ = ("writer",)
+    WRITER_FIELD_NUMBER: _ClassVar[int]
+    writer: str
+    def __init__(self, writer: _Optional[str] = ...) -> None: ...
+
+class SessionLog(_message.Message):
+    __slots__ = ("status", "checkpoint_path", "msg")
+    class SessionStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        STATUS_UNSPECIFIED: _ClassVar[SessionLog.SessionStatus]
+        START: _ClassVar[SessionLog.SessionStatus]
+        STOP: _ClassVar[SessionLog.SessionStatus]
+        CHECKPOINT: _ClassVar[SessionLog.SessionStatus]
+    STATUS_UNSPECIFIED: SessionLog.SessionStatus
+    START: SessionLog.SessionStatus
+    STOP: SessionLog.SessionStatus
+    CHECKPOINT: SessionLog.SessionStatus
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_PATH_FIELD_NUMBER: _ClassVar[int]
+    MSG_FIELD_NUMBER: _ClassVar[int]
+    status: SessionLog.SessionStatus
+    checkpoint_path: str
+    msg: str
+    def __init__(self, status: _Optional[_Union[SessionLog.SessionStatus, str]] = ..., checkpoint_path: _Optional[str] = ..., msg: _Optional[str] = ...) -> None: ...
+
+class TaggedRunMetadata(_message.Message):
+    __slots__ = ("tag", "run_metadata")
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    RUN_METADATA_FIELD_NUMBER: _ClassVar[int]
+    tag: str
+    run_metadata: bytes
+    def __init__(self, tag: _Optional[str] = ..., run_metadata: _Optional[bytes] = ...) -> None: ...
+
+class SummaryMetadata(_message.Message):
+    __slots__ = ("plugin_data", "display_name", "summary_description", "data_class")
+    class PluginData(_message.Message):
+        __slots__ = ("plugin_name", "content")
+        PLUGIN_NAME_FIELD_NUMBER: _ClassVar[int]
+        CONTENT_FIELD_NUMBER: _ClassVar[int]
+        plugin_name: str
+        content: bytes
+        def __init__(self, plugin_name: _Optional[str] = ..., content: _Optional[bytes] = ...) -> None: ...
+    PLUGIN_DATA_FIELD_NUMBER: _ClassVar[int]
+    DISPLAY_NAME_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    DATA_CLASS_FIELD_NUMBER: _ClassVar[int]
+    plugin_data: SummaryMetadata.PluginData
+    display_name: str
+    summary_description: str
+    data_class: DataClass
+    def __init__(self, plugin_data: _Optional[_Union[SummaryMetadata.PluginData, _Mapping]] = ..., display_name: _Optional[str] = ..., summary_description: _Optional[str] = ..., data_class: _Optional[_Union[DataClass, str]] = ...) -> None: ...
+
+class HistogramProto(_message.Message):
+    __slots__ = ("min", "max", "num", "sum", "sum_squares", "bucket_limit", "bucket")
+    MIN_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    NUM_FIELD_NUMBER: _ClassVar[int]
+    SUM_FIELD_NUMBER: _ClassVar[int]
+    SUM_SQUARES_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    min: float
+    max: float
+    num: float
+    sum: float
+    sum_squares: float
+    bucket_limit: _containers.RepeatedScalarFieldContainer[float]
+    bucket: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, min: _Optional[float] = ..., max: _Optional[float] = ..., num: _Optional[float] = ..., sum: _Optional[float] = ..., sum_squares: _Optional[float] = ..., bucket_limit: _Optional[_Iterable[float]] = ..., bucket: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class Summary(_message.Message):
+    __slots__ = ("value",)
+    class Image(_message.Message):
+        __slots__ = ("height", "width", "colorspace", "encoded_image_string")
+        HEIGHT_FIELD_NUMBER: _ClassVar[int]
+        WIDTH_FIELD_NUMBER: _ClassVar[int]
+        COLORSPACE_FIELD_NUMBER: _ClassVar[int]
+        ENCODED_IMAGE_STRING_FIELD_NUMBER: _ClassVar[int]
+        height: int
+        width: int
+        colorspace: int
+        encoded_image_string: bytes
+        def __init__(self, height: _Optional[int] = ..., width: _Optional[int] = ..., colorspace: _Optional[int] = ..., encoded_image_string: _Optional[bytes] = ...) -> None: ...
+    class Audio(_message.Message):
+        __slots__ = ("sample_rate", "num_channels", "length_frames", "encoded_audio_string", "content_type")
+        SAMPLE_RATE_FIELD_NUMBER: _ClassVar[int]
+        NUM_CHANNELS_FIELD_NUMBER: _ClassVar[int]
+        LENGTH_FRAMES_FIELD_NUMBER: _ClassVar[int]
+        ENCODED_AUDIO_STRING_FIELD_NUMBER: _ClassVar[int]
+        CONTENT_TYPE_FIELD_NUMBER: _ClassVar[int]
+        sample_rate: float
+        num_channels: int
+        length_frames: int
+        encoded_audio_string: bytes
+        content_type: str
+        def __init__(self, sample_rate: _Optional[float] = ..., num_channels: _Optional[int] = ..., length_frames: _Optional[int] = ..., encoded_audio_string: _Optional[bytes] = ..., content_type: _Optional[str] = ...) -> None: ...
+    class Value(_message.Message):
+        __slots__ = ("node_name", "tag", "metadata", "simple_value", "obsolete_old_style_histogram", "image", "histo", "audio", "tensor")
+        NODE_NAME_FIELD_NUMBER: _ClassVar[int]
+        TAG_FIELD_NUMBER: _ClassVar[int]
+        METADATA_FIELD_NUMBER: _ClassVar[int]
+        SIMPLE_VALUE_FIELD_NUMBER: _ClassVar[int]
+        OBSOLETE_OLD_STYLE_HISTOGRAM_FIELD_NUMBER: _ClassVar[int]
+        IMAGE_FIELD_NUMBER: _ClassVar[int]
+        HISTO_FIELD_NUMBER: _ClassVar[int]
+        AUDIO_FIELD_NUMBER: _ClassVar[int]
+        TENSOR_FIELD_NUMBER: _ClassVar[int]
+        node_name: str
+        tag: str
+        metadata: SummaryMetadata
+        simple_value: float
+        obsolete_old_style_histogram: bytes
+        image: Summary.Image
+        histo: HistogramProto
+        audio: Summary.Audio
+        tensor: TensorProto
+        def __init__(self, node_name: _Optional[str] = ..., tag: _Optional[str] = ..., metadata: _Optional[_Union[SummaryMetadata, _Mapping]] = ..., simple_value: _Optional[float] = ..., obsolete_old_style_histogram: _Optional[bytes] = ..., image: _Optional[_Union[Summary.Image, _Mapping]] = ..., histo: _Optional[_Union[HistogramProto, _Mapping]] = ..., audio: _Optional[_Union[Summary.Audio, _Mapping]] = ..., tensor: _Optional[_Union[TensorProto, _Mapping]] = ...) -> None: ...
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    value: _containers.RepeatedCompositeFieldContainer[Summary.Value]
+    def __init__(self, value: _Optional[_Iterable[_Union[Summary.Value, _Mapping]]] = ...) -> None: ...
+
+class TensorShapeProto(_message.Message):
+    __slots__ = ("dim", "unknown_rank")
+    class Dim(_message.Message):
+        __slots__ = ("size", "name")
+        SIZE_FIELD_NUMBER: _ClassVar[int]
+        NAME_FIELD_NUMBER: _ClassVar[int]
+        size: int
+        name: str
+        def __init__(self, size: _Optional[int] = ..., name: _Optional[str] = ...) -> None: ...
+    DIM_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_RANK_FIELD_NUMBER: _ClassVar[int]
+    dim: _containers.RepeatedCompositeFieldContainer[TensorShapeProto.Dim]
+    unknown_rank: bool
+    def __init__(self, dim: _Optional[_Iterable[_Union[TensorShapeProto.Dim, _Mapping]]] = ..., unknown_rank: bool = ...) -> None: ...
+
+class TensorProto(_message.Message):
+    __slots__ = ("dtype", "tensor_shape", "version_number", "tensor_content", "half_val", "float_val", "double_val", "int_val", "string_val", "scomplex_val", "int64_val", "bool_val", "dcomplex_val", "uint32_val", "uint64_val")
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    TENSOR_SHAPE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TENSOR_CONTENT_FIELD_NUMBER: _ClassVar[int]
+    HALF_VAL_FIELD_NUMBER: _ClassVar[int]
+    FLOAT_VAL_FIELD_NUMBER: _ClassVar[int]
+    DOUBLE_VAL_FIELD_NUMBER: _ClassVar[int]
+    INT_VAL_FIELD_NUMBER: _ClassVar[int]
+    STRING_VAL_FIELD_NUMBER: _ClassVar[int]
+    SCOMPLEX_VAL_FIELD_NUMBER: _ClassVar[int]
+    INT64_VAL_FIELD_NUMBER: _ClassVar[int]
+    BOOL_VAL_FIELD_NUMBER: _ClassVar[int]
+    DCOMPLEX_VAL_FIELD_NUMBER: _ClassVar[int]
+    UINT32_VAL_FIELD_NUMBER: _ClassVar[int]
+    UINT64_VAL_FIELD_NUMBER: _ClassVar[int]
+    dtype: DataType
+    tensor_shape: TensorShapeProto
+    version_number: int
+    tensor_content: bytes
+    half_val: _containers.RepeatedScalarFieldContainer[int]
+    float_val: _containers.RepeatedScalarFieldContainer[float]
+    double_val: _containers.RepeatedScalarFieldContainer[float]
+    int_val: _containers.RepeatedScalarFieldContainer[int]
+    string_val: _containers.RepeatedScalarFieldContainer[bytes]
+    scomplex_val: _containers.RepeatedScalarFieldContainer[float]
+    int64_val: _containers.RepeatedScalarFieldContainer[int]
+    bool_val: _containers.RepeatedScalarFieldContainer[bool]
+    dcomplex_val: _containers.RepeatedScalarFieldContainer[float]
+    uint32_val: _containers.RepeatedScalarFieldContainer[int]
+    uint64_val: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, dtype: _Optional[_Union[DataType, str]] = ..., tensor_shape: _Optional[_Union[TensorShapeProto, _Mapping]] = ..., version_number: _Optional[int] = ..., tensor_content: _Optional[bytes] = ..., half_val: _Optional[_Iterable[int]] = ..., float_val: _Optional[_Iterable[float]] = ..., double_val: _Optional[_Iterable[float]] = ..., int_val: _Optional[_Iterable[int]] = ..., string_val: _Optional[_Iterable[bytes]] = ..., scomplex_val: _Optional[_Iterable[float]] = ..., int64_val: _Optional[_Iterable[int]] = ..., bool_val: _Optional[_Iterable[bool]] = ..., dcomplex_val: _Optional[_Iterable[float]] = ..., uint32_val: _Optional[_Iterable[int]] = ..., uint64_val: _Optional[_Iterable[int]] = ...) -> None: ...

@@ -1,0 +1,166 @@
+"""The bounded queue between the training loop and the writer's thread.
+
+The loop pays one comparison and one `deque.append` for a scalar: everything rare (the queue is filling, full, closed
+or belongs to another process) hides behind one number, `threshold`. `deque.append` and `popleft` are atomic, so the
+common path takes no lock; the counts of large entries are guarded by the condition.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Literal
+
+from tbwriter._runs import Item
+from tbwriter.errors import QueueFullError
+
+_log = logging.getLogger(__name__)
+
+OnFull = Literal["block", "drop", "raise"]
+
+# What a scalar's tuple with its float, its time and a step costs in CPython, in bytes.
+_ENTRY_BYTES = 240
+# A worker that is woken this early writes batches that are large enough.
+_WAKE_AT = 8192
+
+
+class EntryQueue:
+    """Entries in the order of their `put`, bounded by number and by bytes."""
+
+    def __init__(
+        self,
+        *,
+        max_entries: int,
+        max_bytes: int,
+        on_full: OnFull,
+        block_secs: float,
+        wake: Callable[[], None],
+        gate: Callable[[], bool],
+    ) -> None:
+        """Make an empty queue.
+
+        Args:
+            max_entries: the most entries that wait.
+            max_bytes: the most memory that they may hold; one entry that is larger alone is let in.
+            on_full: "block" waits for room, "drop" leaves the new entry out and counts it, "raise" raises.
+            block_secs: the longest wait for room in one outage, all calls together; then entries are dropped.
+            wake: called, from any thread, when the worker should not wait any longer.
+            gate: called before each entry once `watch`ed; raises or returns False to leave it out.
+        """
+        self.entries: deque[Item] = deque()
+        self.threshold = 0
+        """At this length an `append` must go through `put`."""
+        self.dropped = 0
+        """Values left out because there was no room."""
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
+        self._on_full = on_full
+        self._block_secs = block_secs
+        self._block_left = block_secs
+        self._wake = wake
+        self._gate = gate
+        self._watched = False
+        self._closed = False
+        self._woken = False
+        self._told = False
+        self._wake_mark = 0
+        self._heavy = 0  # bytes held by entries that were put with a size, queued or being stored
+        self._room = threading.Condition()
+        self._update_threshold()
+
+    def _update_threshold(self) -> None:
+        limit = min(self._max_entries, (self._max_bytes - self._heavy) // _ENTRY_BYTES)
+        self._wake_mark = min(limit, _WAKE_AT, self._max_entries // 2)
+        self.threshold = -1 if self._watched else limit if self._woken else self._wake_mark
+
+    def put(self, item: Item, size: int = 0, values: int = 1) -> None:
+        """Add `item`, or do what is to be done when there is no room for it.
+
+        Args:
+            item: the entry.
+            size: the memory that it holds, in bytes; 0 for a scalar.
+            values: how many values are lost if it is dropped.
+
+        Raises:
+            QueueFullError: there is no room and `on_full` is "raise".
+        """
+        if self._watched and not self._gate():
+            return
+        with self._room:
+            if not self._has_room(size) and not self._wait_for_room(size):
+                self.dropped += values
+                return
+            self._heavy += size
+            self.entries.append(item)
+            if not self._woken and (len(self.entries) > self._wake_mark or self._heavy > self._max_bytes // 4):
+                self._woken = True
+                self._wake()
+            self._update_threshold()
+
+    def _has_room(self, size: int) -> bool:
+        if len(self.entries) >= self._max_entries:
+            return False
+        held = self._heavy + len(self.entries) * _ENTRY_BYTES
+        return held + size <= self._max_bytes or held == 0
+
+    def _wait_for_room(self, size: int) -> bool:
+        self._woken = True
+        self._wake()
+        if self._on_full == "raise":
+            raise QueueFullError(
+                f"{len(self.entries)} entries wait for storage and max_queue={self._max_entries}, "
+                f"max_queue_bytes={self._max_bytes} allow no more; see stats().last_error"
+            )
+        if self._on_full == "block" and self._block_left > 0:
+            begin = time.monotonic()
+            try:
+                if self._room.wait_for(lambda: self._has_room(size) or self._closed, self._block_left):
+                    return not self._closed
+            finally:
+                self._block_left -= time.monotonic() - begin
+        if not self._told:
+            self._told = True
+            _log.warning(
+                "storage does not keep up: %d entries wait and there is room for no more; newer ones are dropped and "
+                "counted until there is. Said once an outage",
+                len(self.entries),
+            )
+        return False
+
+    def take(self, most: int) -> list[Item]:
+        """Remove and return up to `most` entries, the oldest first; for the worker."""
+        pop = self.entries.popleft
+        return [pop() for _ in range(min(most, len(self.entries)))]
+
+    def stored(self, size: int) -> None:
+        """Say that entries of `size` bytes, taken before, are stored; for the worker."""
+        with self._room:
+            self._heavy -= size
+            self._woken = False
+            self._block_left = self._block_secs
+            self._told = False
+            self._update_threshold()
+            self._room.notify_all()
+
+    def watch(self) -> None:
+        """Send every later entry through `put` and the gate."""
+        with self._room:
+            self._watched = True
+            self._update_threshold()
+
+    def close(self) -> None:
+        """As `watch`, and let nobody wait for room any more."""
+        with self._room:
+            self._closed = True
+            self._room.notify_all()
+        self.watch()
+
+    def abandon(self) -> None:
+        """Be inert in a forked child: no lock and no entry of the parent's."""
+        self._room = threading.Condition()
+        self.entries.clear()
+        self._heavy = 0
+        self.watch()

@@ -1,0 +1,142 @@
+"""The event files of one writer: its own run, and the sub-runs that `add_scalars` makes, behind one face."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from tbwriter import sinks
+from tbwriter._entries import Entry
+from tbwriter._event_file import EventFile, Place
+
+# Sub-runs beyond this many give their file handle back after each flush.
+_MAX_OPEN_FILES = 16
+
+
+class SubRun(NamedTuple):
+    """An entry for the sub-run in the directory `name` below the run's own."""
+
+    name: str
+    entry: Entry
+
+
+Item = Entry | SubRun
+
+
+class Runs:
+    """Event files by directory; one thread at a time."""
+
+    def __init__(self, place: Place, *, purge_step: int | None, clock: Callable[[], float], coalesce: bool) -> None:
+        """Create the event file of the run itself.
+
+        Raises:
+            OSError: storage refuses.
+        """
+        self._place = place
+        self._purge_step = purge_step
+        self._clock = clock
+        self._coalesce = coalesce
+        self._main = EventFile(place, purge_step=purge_step, clock=clock)
+        self._subs: dict[str, EventFile] = {}
+        # Entries of a sub-run whose file could not be created yet.
+        self._unopened: dict[str, list[Entry]] = {}
+
+    @property
+    def path(self) -> str:
+        """Where the run's current event file is."""
+        return self._main.path
+
+    @property
+    def waiting(self) -> int:
+        """Values added and not stored."""
+        return sum(file.waiting for file in self._files()) + sum(map(len, self._unopened.values()))
+
+    @property
+    def buffered(self) -> int:
+        """Memory held by what waits, in bytes."""
+        return sum(file.buffered for file in self._files())
+
+    @property
+    def written(self) -> int:
+        """Values stored."""
+        return sum(file.written for file in self._files())
+
+    @property
+    def dropped(self) -> int:
+        """Values that could not be encoded, or were given up at close."""
+        return sum(file.dropped for file in self._files())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes stored."""
+        return sum(file.bytes for file in self._files())
+
+    def _files(self) -> list[EventFile]:
+        return [self._main, *self._subs.values()]
+
+    def add(self, entries: Iterable[Item]) -> None:
+        """Take entries in order; no I/O."""
+        main: list[Entry] = []
+        for entry in entries:
+            if isinstance(entry, SubRun):
+                self._unopened.setdefault(entry.name, []).append(entry.entry)
+            else:
+                main.append(entry)
+        self._main.add(main, coalesce=self._coalesce)
+
+    def drain(self) -> None:
+        """Store everything.
+
+        Raises:
+            OSError: storage failed; call again to go on.
+        """
+        self._main.drain()
+        while self._unopened:
+            name, entries = next(iter(self._unopened.items()))
+            self._sub(name).add(entries, coalesce=self._coalesce)
+            del self._unopened[name]
+        for file in self._subs.values():
+            if file.waiting:
+                file.drain()
+                if len(self._subs) > _MAX_OPEN_FILES:
+                    file.release()
+
+    def _sub(self, name: str) -> EventFile:
+        file = self._subs.get(name)
+        if file is None:
+            place = replace(self._place, url=sinks.join(self._place.url, *name.split("/")))
+            file = self._subs[name] = EventFile(place, purge_step=self._purge_step, clock=self._clock)
+            if len(self._subs) > _MAX_OPEN_FILES:
+                file.release()
+        return file
+
+    def flush(self, level: sinks.Durability) -> bool:
+        """Drain and bring everything to `level`, as far as the sinks can; False where one fell short.
+
+        Raises:
+            OSError: as `drain`.
+        """
+        self.drain()
+        reached = [file.flush(level) >= min(level, file.max_durability) for file in self._files()]
+        if len(self._subs) > _MAX_OPEN_FILES:
+            for file in self._subs.values():
+                file.release()
+        return all(reached)
+
+    def last_error(self) -> str | None:
+        """Return the newest storage error in words, or None."""
+        return next((error for file in self._files() if (error := file.status().last_error)), None)
+
+    def close(self, timeout: float) -> None:
+        """Close all files; what is not stored by now is dropped and counted."""
+        self.discard()
+        for file in self._files():
+            file.close(timeout)
+
+    def discard(self) -> None:
+        """Give up what is not stored, and count it."""
+        self._main.dropped += sum(map(len, self._unopened.values()))
+        self._unopened.clear()
+        for file in self._files():
+            file.discard()

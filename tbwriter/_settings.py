@@ -1,0 +1,84 @@
+"""The settings of a writer, checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tbwriter._queue import OnFull
+
+_DEFAULT_QUEUE = 250_000
+# torch and tensorboardX take 10, after which their add_* waits for the disk. Ours must not.
+_MIN_BLOCKING_QUEUE = 1000
+_MIN_FLUSH_SECS = 0.01
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `SummaryWriter` was asked for; everything that a pickled writer keeps."""
+
+    url: str
+    purge_step: int | None
+    max_queue: int | None
+    flush_secs: float
+    filename_suffix: str
+    write_to_disk: bool
+    # May hold credentials: never in a repr, and so in no log and no traceback.
+    storage_options: Mapping[str, Any] | None = field(repr=False)
+    max_file_size: int | None
+    max_queue_bytes: int
+    on_full: OnFull
+    block_secs: float
+    strict: bool
+    asynchronous: bool
+    coalesce: bool
+
+    @classmethod
+    def checked(cls, **values: Any) -> Settings:
+        """Return the settings.
+
+        Raises:
+            TypeError, ValueError: one of them is wrong.
+        """
+        for name in ("max_queue", "max_file_size", "max_queue_bytes"):
+            value = values[name]
+            if value is None and name != "max_queue_bytes":
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+                raise TypeError(f"{name} must be an integer, got {value!r}")
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+            values[name] = int(value)
+        for name in ("flush_secs", "block_secs"):
+            value = values[name]
+            if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+                raise TypeError(f"{name} must be a number of seconds, got {value!r}")
+            if not (value >= 0 and math.isfinite(value)):
+                raise ValueError(f"{name} must be finite and not negative, got {value!r}")
+            values[name] = float(value)
+        suffix = values["filename_suffix"]
+        if not isinstance(suffix, str):
+            raise TypeError(f"filename_suffix must be a str, got {suffix!r}")
+        if "/" in suffix or "\\" in suffix or "\0" in suffix or suffix.endswith(".profile-empty"):
+            raise ValueError(
+                f"filename_suffix must hold no path separator and not end in .profile-empty, got {suffix!r}"
+            )
+        if values["on_full"] not in ("block", "drop", "raise"):
+            raise ValueError(f"on_full must be 'block', 'drop' or 'raise', got {values['on_full']!r}")
+        settings = cls(**values)
+        return replace(settings, flush_secs=max(settings.flush_secs, _MIN_FLUSH_SECS))
+
+    @property
+    def max_entries(self) -> int:
+        """The most entries that wait in the queue."""
+        if self.max_queue is None:
+            return _DEFAULT_QUEUE
+        return max(self.max_queue, _MIN_BLOCKING_QUEUE) if self.on_full == "block" else self.max_queue
+
+    def for_copy(self) -> Settings:
+        """Return the settings of a copy, which must not void what the original wrote."""
+        return replace(self, purge_step=None)

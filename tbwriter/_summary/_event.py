@@ -1,0 +1,80 @@
+"""Events and Values through protobuf: everything but the scalars' fast path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tbwriter._pb import tfevents_pb2 as pb
+
+FILE_VERSION = "brain.Event:2"
+"""TensorBoard's Python reader purges on restarts only from version 2 on."""
+WRITER = "tbwriter"
+
+
+class Summary(Protocol):
+    """A summary that waits in the queue; everything costly happens in `values`, in the worker."""
+
+    @property
+    def tag(self) -> str:
+        """The tag under which it is stored."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it holds while it waits."""
+
+    def values(self, first: bool) -> Sequence[pb.Summary.Value]:
+        """Return what to store: nothing, or Values of which the first is the tag's own.
+
+        Args:
+            first: no Value of this tag is in the event file yet, so this one carries the metadata.
+        """
+
+
+def event(values: Iterable[pb.Summary.Value], step: int, wall_time: float) -> bytes:
+    """Return a serialised Event of `values`."""
+    return pb.Event(wall_time=wall_time, step=step, summary=pb.Summary(value=values)).SerializeToString()
+
+
+def file_version(wall_time: float) -> bytes:
+    """Return the Event that begins every event file."""
+    return pb.Event(
+        wall_time=wall_time, file_version=FILE_VERSION, source_metadata=pb.SourceMetadata(writer=WRITER)
+    ).SerializeToString()
+
+
+def session_start(step: int, wall_time: float) -> bytes:
+    """Return the Event that says: a session begins, and what an earlier one wrote from `step` on is void."""
+    log = pb.SessionLog(status=pb.SessionLog.START)
+    return pb.Event(wall_time=wall_time, step=step, session_log=log).SerializeToString()
+
+
+def metadata(
+    plugin: str, data_class: int, *, content: bytes = b"", display_name: str = "", description: str = ""
+) -> pb.SummaryMetadata:
+    """Return the metadata that the first Value of a tag carries."""
+    return pb.SummaryMetadata(
+        plugin_data=pb.SummaryMetadata.PluginData(plugin_name=plugin, content=content),
+        display_name=display_name,
+        summary_description=description,
+        data_class=data_class,
+    )
+
+
+def shape(*sizes: int) -> pb.TensorShapeProto:
+    """Return a tensor shape; no sizes is a scalar's."""
+    return pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=size) for size in sizes])
+
+
+def strings(items: Sequence[bytes], *sizes: int) -> pb.TensorProto:
+    """Return a string tensor of shape `sizes`."""
+    return pb.TensorProto(dtype=pb.DT_STRING, tensor_shape=shape(*sizes), string_val=items)
+
+
+def doubles(array: npt.NDArray[np.float64]) -> pb.TensorProto:
+    """Return a float64 tensor of `array`'s shape."""
+    content = array.astype("<f8").tobytes()
+    return pb.TensorProto(dtype=pb.DT_DOUBLE, tensor_shape=shape(*array.shape), tensor_content=content)

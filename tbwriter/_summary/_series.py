@@ -1,0 +1,136 @@
+"""Events of a whole series of one tag at once, as matrices of bytes: one row an Event."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tbwriter._summary._scalar import value_prefix, varint
+from tbwriter._summary._values import EXACT_INT, as_array, describe
+
+_log = logging.getLogger(__name__)
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class Points(NamedTuple):
+    """A series, checked: three arrays of shape (n,)."""
+
+    values: npt.NDArray[np.float32]
+    steps: npt.NDArray[np.int64]
+    wall_times: npt.NDArray[np.float64]
+
+
+def as_series(tag: str, values: Any, steps: Any, wall_times: Any, now: float, told: set[str]) -> Points:
+    """Return a copy of the series as it is stored.
+
+    Args:
+        tag: for errors.
+        values: array-like of shape (n,).
+        steps: integers, or whole floats, of shape (n,).
+        wall_times: of shape (n,), or None for `now`.
+        now: seconds since 1970.
+        told: tags that were told of values that float32 rounds; see `as_scalar`.
+
+    Raises:
+        TypeError, ValueError: as in `SummaryWriter.add_scalar_series`.
+    """
+    numbers = as_array(values, tag)
+    with np.errstate(over="ignore"):
+        stored = numbers.astype(np.float32)
+    if tag not in told and stored.size:
+        overflow = np.isinf(stored) & np.isfinite(numbers)
+        counter = numbers.dtype.kind in "iu" and (np.abs(numbers.astype(np.float64)) > EXACT_INT).any()
+        if overflow.any() or counter:
+            told.add(tag)
+            _log.warning(
+                "tag %r: values beyond %s: TensorBoard shows float32; log them in thousands or millions. "
+                "Said once for this tag",
+                tag,
+                "float32 are stored as infinity" if overflow.any() else "2**24 are rounded",
+            )
+    where = as_array(steps, tag)
+    if where.dtype.kind == "f":
+        if not (np.isfinite(where) & (where == np.floor(where)) & (np.abs(where) < 2.0**63)).all():
+            raise ValueError(f"tag {tag!r}: steps must be whole numbers within int64, got {describe(steps)}")
+    elif where.dtype.kind == "u" and where.size and int(where.max()) > 2**63 - 1:
+        raise ValueError(f"tag {tag!r}: steps must lie within int64, got {int(where.max())}")
+    times = np.full(stored.shape, now) if wall_times is None else as_array(wall_times, tag).astype(np.float64)
+    if stored.ndim != 1 or not stored.shape == where.shape == times.shape:
+        raise ValueError(
+            f"tag {tag!r}: got values of shape {stored.shape}, steps of shape {where.shape}, wall_times of shape "
+            f"{times.shape}; want one length and one dimension"
+        )
+    if not (np.isfinite(times) & (times != 0)).all():
+        raise ValueError(f"tag {tag!r}: wall_times must be finite seconds since 1970 and not 0")
+    return Points(np.array(stored), where.astype(np.int64), np.array(times))
+
+
+class Rows(NamedTuple):
+    """Serialised Events of one length.
+
+    Attributes:
+        data: uint8 of shape (events, length).
+        varying: the columns that differ from row to row.
+    """
+
+    data: Bytes
+    varying: list[int]
+
+
+def rows(
+    tag: str, values: npt.NDArray[np.float32], steps: npt.NDArray[np.int64], wall_times: npt.NDArray[np.float64]
+) -> Iterator[Rows]:
+    """Yield the Events of a series in order, in blocks of equal length.
+
+    Args:
+        tag: a valid tag.
+        values: of shape (n,).
+        steps: of shape (n,).
+        wall_times: of shape (n,), finite and not 0.
+    """
+    digits = _varint_length(steps)
+    edges = [0, *(np.flatnonzero(np.diff(digits)) + 1).tolist(), len(steps)]
+    prefix = value_prefix(tag)
+    summary = b"\x2a" + varint(len(prefix) + 4) + prefix
+    for begin, end in zip(edges, edges[1:]):  # noqa: B905 (strict= would need equal lengths)
+        if begin == end:
+            continue
+        k = int(digits[begin])
+        step_bytes = k + 1 if k else 0
+        length = 9 + step_bytes + len(summary) + 4
+        data = np.empty((end - begin, length), np.uint8)
+        data[:, 0] = 0x09
+        data[:, 1:9] = _as_bytes(wall_times[begin:end].astype("<f8"))
+        if k:
+            data[:, 9] = 0x10
+            _fill_varints(data[:, 10 : 10 + k], steps[begin:end])
+        data[:, 9 + step_bytes : length - 4] = np.frombuffer(summary, np.uint8)
+        data[:, length - 4 :] = _as_bytes(values[begin:end].astype("<f4"))
+        yield Rows(data, [*range(1, 9), *range(10, 9 + step_bytes), *range(length - 4, length)])
+
+
+def _as_bytes(column: npt.NDArray[np.floating]) -> Bytes:
+    return np.ascontiguousarray(column).view(np.uint8).reshape(len(column), -1)
+
+
+def _varint_length(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the number of varint bytes of each step; 0 for step 0, whose field proto3 leaves out."""
+    length = (steps != 0).astype(np.int64)
+    for shift in range(7, 63, 7):
+        length += steps >= 1 << shift
+    length[steps < 0] = 10
+    return length
+
+
+def _fill_varints(out: Bytes, steps: npt.NDArray[np.int64]) -> None:
+    rest = steps.astype(np.uint64)
+    last = out.shape[1] - 1
+    for i in range(last):
+        out[:, i] = (rest & np.uint64(127)) | np.uint64(128)
+        rest >>= np.uint64(7)
+    out[:, last] = rest

@@ -1,0 +1,59 @@
+"""Text, shown as Markdown by TensorBoard's text dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tbwriter._pb import tfevents_pb2 as pb
+from tbwriter._summary import _event
+from tbwriter._summary._values import describe
+
+PLUGIN = "text"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text, or a table of texts of rank 1 or 2."""
+
+    tag: str
+    items: tuple[bytes, ...]
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tag: str, text: Any) -> Text:
+        """Take a str, or a list or array of str of rank 1 or 2.
+
+        Raises:
+            TypeError: something else. ValueError: a lone surrogate, rank over 2, or an empty table.
+        """
+        if isinstance(text, str):
+            return cls(tag, (_encode(tag, text),), ())
+        table = np.asarray(text, dtype=object) if isinstance(text, (list, tuple, np.ndarray)) else None
+        if table is None or not all(isinstance(item, str) for item in table.reshape(-1)):
+            raise TypeError(f"tag {tag!r}: got {describe(text)}, want a str, or a list of str")
+        if not 0 <= table.ndim <= 2 or table.size == 0:
+            raise ValueError(f"tag {tag!r}: got texts of shape {table.shape}, want rank 1 or 2 and at least one")
+        return cls(tag, tuple(_encode(tag, item) for item in table.reshape(-1)), table.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        return sum(map(len, self.items))
+
+    def values(self, first: bool) -> Sequence[pb.Summary.Value]:
+        """Return the one Value."""
+        value = pb.Summary.Value(tag=self.tag, tensor=_event.strings(self.items, *self.shape))
+        if first:
+            value.metadata.CopyFrom(_event.metadata(PLUGIN, pb.DATA_CLASS_TENSOR))
+        return [value]
+
+
+def _encode(tag: str, text: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as exc:
+        raise ValueError(f"tag {tag!r}: text cannot be stored as UTF-8: {exc.reason} at {exc.start}") from exc

@@ -1,0 +1,165 @@
+"""Sinks: where the records of a run are stored, chosen by URL.
+
+`open_sink` takes a path or a URL; `register_sink` adds a scheme. Sinks know nothing of events: they get whole
+framed records.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from tbwriter.sinks._base import Durability, Sink, SinkStatus
+from tbwriter.sinks._file import FileSink
+from tbwriter.sinks._memory import MemorySink
+
+__all__ = [
+    "Durability",
+    "FileSink",
+    "MemorySink",
+    "Sink",
+    "SinkStatus",
+    "join",
+    "list_names",
+    "normalise",
+    "open_sink",
+    "register_sink",
+]
+
+Opener = Callable[[str, str, bytes, Mapping[str, Any]], Sink]
+Lister = Callable[[str, Mapping[str, Any]], list[str]]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+# pathlib and os.path.normpath turn "s3://bucket" into "s3:/bucket". Only schemes of storage: "run:/x" is a path.
+_COLLAPSED = re.compile(
+    r"(s3a?|gs|gcs|az|abfss?|adl|obs|oss|cosn?|hdfs|webhdfs|https?|ftp|sftp|ssh|smb|memory|file|hf|dbfs):/(?!/)"
+)
+
+
+class _Backend(NamedTuple):
+    open: Opener
+    list: Lister
+
+
+def _open_memory(url: str, name: str, header: bytes, options: Mapping[str, Any]) -> Sink:
+    _refuse_options(url, options)
+    return MemorySink(url, name=name, header=header)
+
+
+def _list_memory(url: str, options: Mapping[str, Any]) -> list[str]:
+    import fsspec
+
+    del options
+    fs = fsspec.filesystem("memory")
+    folder = "/" + url.removeprefix("memory://").strip("/")
+    return [path.rsplit("/", 1)[-1] for path in fs.ls(folder, detail=False)] if fs.isdir(folder) else []
+
+
+_backends: dict[str, _Backend] = {"memory": _Backend(_open_memory, _list_memory)}
+
+
+def register_sink(scheme: str, opener: Opener, lister: Lister) -> None:
+    """Make `scheme://...` URLs open with `opener`.
+
+    Args:
+        scheme: without "://"; replaces what was registered before.
+        opener: called as opener(url, name, header, storage_options); returns a sink whose segment `name` begins with
+            `header`. Raises FileExistsError when there is such a segment, OSError when storage fails.
+        lister: called as lister(url, storage_options); returns the names of the files at `url`, [] when there is nothing.
+    """
+    if not _SCHEME.fullmatch(scheme + "://") or scheme == "file":
+        raise ValueError(f"scheme must be letters, digits, '+', '.' or '-', and not 'file', got {scheme!r}")
+    _backends[scheme] = _Backend(opener, lister)
+
+
+def normalise(url: str | os.PathLike[str]) -> str:
+    """Return an absolute local path, or the URL as it is.
+
+    `~` is expanded, `file://` taken off; a relative path is fixed to the working directory of this moment.
+
+    Raises:
+        TypeError: neither str nor path-like.
+        ValueError: a scheme that no sink serves, or a URL that went through pathlib.
+    """
+    try:
+        text = os.fsdecode(os.fspath(url))
+    except TypeError as exc:
+        raise TypeError(f"log_dir must be a path or a URL, got {type(url).__name__} {url!r}") from exc
+    if not text:
+        raise ValueError("log_dir is empty; want a path or a URL")
+    if "\0" in text:
+        raise ValueError(f"log_dir holds a NUL character: {text!r}")
+    match = _SCHEME.match(text)
+    if match is None:
+        collapsed = _COLLAPSED.match(text)
+        if collapsed:
+            raise ValueError(
+                f"log_dir {text!r} looks like a URL that lost a slash in pathlib or os.path; "
+                f"pass it as a str: {collapsed[1]}://{text[collapsed.end() :]}"
+            )
+        return os.path.abspath(os.path.expanduser(text))
+    scheme = match[1]
+    if scheme == "file":
+        return os.path.abspath(text[len("file://") :])
+    if scheme not in _backends:
+        raise ValueError(
+            f"log_dir {text!r}: no sink serves {scheme}://; want a local path, or one of "
+            f"{', '.join(f'{known}://' for known in ('file', *sorted(_backends)))}"
+        )
+    return text
+
+
+def join(url: str, *parts: str) -> str:
+    """Return the place `parts` below `url`, a normalised path or URL."""
+    if _SCHEME.match(url):
+        return "/".join([url.rstrip("/"), *parts])
+    return os.path.join(url, *parts)
+
+
+def list_names(url: str, storage_options: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the names of the files at a normalised path or URL; [] where there is nothing.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    match = _SCHEME.match(url)
+    if match:
+        return _backends[match[1]].list(url, storage_options or {})
+    try:
+        return os.listdir(url)
+    except FileNotFoundError:
+        return []
+
+
+def open_sink(
+    url: str | os.PathLike[str],
+    *,
+    name: str,
+    header: bytes = b"",
+    storage_options: Mapping[str, Any] | None = None,
+) -> Sink:
+    """Open the sink that serves `url` and begin the segment `name` in it.
+
+    Args:
+        url: a directory: a path, `~`, or a URL.
+        name: the file name of the first segment; must not exist yet.
+        header: whole records with which it begins.
+        storage_options: for the file system behind a URL.
+
+    Raises:
+        ValueError: nothing serves `url`. FileExistsError: `name` exists. OSError: storage refuses.
+    """
+    place = normalise(url)
+    options = storage_options or {}
+    match = _SCHEME.match(place)
+    if match:
+        return _backends[match[1]].open(place, name, header, options)
+    _refuse_options(place, options)
+    return FileSink(place, name=name, header=header)
+
+
+def _refuse_options(url: str, options: Mapping[str, Any]) -> None:
+    if options:
+        raise ValueError(f"storage_options {sorted(options)} mean nothing for {url!r}; leave them out")

@@ -1,0 +1,223 @@
+"""How a process really ends, without close()."""
+
+import os
+import signal
+
+import pytest
+from children import Child, run, run_well
+from event_files import event_files, scalars, statuses
+from waiting import wait_until
+
+FLUSH_SECS = 0.2
+# What a busy machine may add to flush_secs.
+SLACK_SECS = 10.0
+ALL = [(step, float(step)) for step in range(300)]
+WRITE = f"""
+writer = SummaryWriter(logdir, flush_secs={FLUSH_SECS})
+for step in range(300):
+    writer.add_scalar("loss", float(step), step)
+"""
+# Nothing is written by the timer: what is on disk came there by the exit.
+WRITE_LATE = WRITE.replace(str(FLUSH_SECS), "3600")
+
+
+def assert_everything_is_there(logdir):
+    assert scalars(logdir, "loss") == ALL
+    assert statuses(logdir) == ["clean"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "returncode"),
+    [
+        ("pass", 0),
+        ("sys.exit(3)", 3),
+        ("raise RuntimeError('boom')", 1),
+        ("raise KeyboardInterrupt", -signal.SIGINT),
+        ("raise SystemExit('told')", 1),
+        ("del writer", 0),
+        ("writer.close()", 0),
+        ("writer.close(); writer.close()", 0),
+        ("threading.Thread(target=writer.add_scalar, args=('other', 1.0, 1)).start()", 0),
+    ],
+)
+def test_an_end_in_which_python_still_runs_leaves_everything(tmp_path, ending, returncode):
+    ended = run(WRITE_LATE + ending, tmp_path)
+    assert ended.returncode == returncode, ended.err
+    assert_everything_is_there(tmp_path)
+
+
+def test_ctrl_c_leaves_everything(tmp_path):
+    with Child(WRITE_LATE + "say('ready'); threading.Event().wait()", tmp_path) as child:
+        child.hears("ready")
+        child.send(signal.SIGINT)
+        assert child.end().returncode == -signal.SIGINT
+    assert_everything_is_there(tmp_path)
+
+
+def test_a_writer_that_nobody_holds_any_more_leaves_everything(tmp_path):
+    code = """
+    def job():
+        writer = SummaryWriter(logdir, flush_secs=3600)
+        for step in range(300):
+            writer.add_scalar("loss", float(step), step)
+    import gc
+    job()
+    gc.collect()
+    """
+    run_well(code, tmp_path)
+    assert_everything_is_there(tmp_path)
+
+
+def test_a_writer_in_a_reference_cycle_leaves_everything(tmp_path):
+    code = "loop = [writer]; loop.append(loop); del writer, loop"
+    run_well(WRITE_LATE + code, tmp_path)
+    assert_everything_is_there(tmp_path)
+
+
+def test_an_end_within_another_thread_leaves_everything(tmp_path):
+    code = """
+    def job():
+        writer = SummaryWriter(logdir, flush_secs=3600)
+        for step in range(300):
+            writer.add_scalar("loss", float(step), step)
+    thread = threading.Thread(target=job)
+    thread.start()
+    """
+    run_well(code, tmp_path)
+    assert_everything_is_there(tmp_path)
+
+
+def test_an_exception_within_the_with_block_leaves_everything(tmp_path):
+    code = """
+    with SummaryWriter(logdir, flush_secs=3600) as writer:
+        for step in range(300):
+            writer.add_scalar("loss", float(step), step)
+        raise RuntimeError("boom")
+    """
+    assert "RuntimeError: boom" in run(code, tmp_path).err
+    assert_everything_is_there(tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["SIGTERM", "os._exit", "SIGKILL"])
+def test_an_end_in_which_no_python_runs_leaves_what_is_older_than_flush_secs(tmp_path, ending):
+    code = WRITE + "say('ready'); wait_for_parent(); os._exit(0)"
+    with Child(code, tmp_path) as child:
+        child.hears("ready")
+        # No flush was called and the program does nothing: the timer alone brings it to disk.
+        wait_until(lambda: len(scalars(tmp_path, "loss")) == 300, within=FLUSH_SECS + SLACK_SECS)
+        if ending == "os._exit":
+            child.go_on()
+        else:
+            child.send(getattr(signal, ending))
+        child.end()
+    assert_everything_is_there(tmp_path)
+
+
+def test_the_handler_of_sigterm_is_left_alone(tmp_path):
+    out = run_well(
+        """
+        before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+        with SummaryWriter(logdir) as writer:
+            writer.add_scalar("a", 1.0, 1)
+            say(str(before == (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT))))
+        """,
+        tmp_path,
+    )
+    assert out == "True\n"
+
+
+def test_ctrl_c_within_adds_leaves_the_writer_usable(tmp_path):
+    """Interrupted adds may be lost or kept; those that returned are there once, in order."""
+    code = """
+    writer = SummaryWriter(logdir, max_queue=100)
+    step, returned, hits = 0, [], 0
+    say('ready')
+    while hits < 20:
+        try:
+            while True:
+                step += 1
+                writer.add_scalar("loss", float(step), step)
+                returned.append(step)
+        except KeyboardInterrupt:
+            hits += 1
+            say('hit')
+    for step in range(step + 1, step + 101):
+        writer.add_scalar("loss", float(step), step)
+        returned.append(step)
+    writer.close()
+    from event_files import steps
+    got = steps(logdir, "loss")
+    say(repr([sorted(got) == got, len(got) == len(set(got)), len(set(returned) - set(got))]))
+    """
+    with Child(code, tmp_path) as child:
+        child.hears("ready")
+        for _ in range(20):
+            child.send(signal.SIGINT)
+            child.hears("hit")
+        ended = child.end()
+    assert ended.out == "[True, True, 0]\n", ended.err
+
+
+def test_the_first_record_is_there_as_soon_as_the_writer_is(tmp_path):
+    with Child("writer = SummaryWriter(logdir); say('ready'); wait_for_parent()", tmp_path) as child:
+        child.hears("ready")
+        (path,) = event_files(tmp_path)
+        assert path.read_bytes()[:12].hex() == "180000000000000" + path.read_bytes()[:12].hex()[15:]
+        child.send(signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_process_ends_promptly_when_storage_hangs(tmp_path):
+    """close() has a deadline of 10 s at exit; 20 s more are for the machine."""
+    code = """
+    import logging
+    logging.basicConfig(format="%(message)s")
+    def hang(*args):
+        threading.Event().wait()
+    writer = SummaryWriter(logdir, flush_secs=0.1)
+    for name in ("write", "writev", "pwrite", "pwritev"):
+        setattr(os, name, hang)
+    writer.add_scalar("loss", 1.0, 1)
+    """
+    ended = run(code, tmp_path, within=30)
+    assert ended.returncode == 0, ended.err
+    assert "1 values not stored" in ended.err
+
+
+def test_exit_with_twenty_open_writers_leaves_everything_of_each(tmp_path):
+    code = """
+    writers = [SummaryWriter(os.path.join(logdir, str(number)), flush_secs=3600) for number in range(20)]
+    for step in range(300):
+        for writer in writers:
+            writer.add_scalar("loss", float(step), step)
+    """
+    run_well(code, tmp_path)
+    for number in range(20):
+        assert_everything_is_there(tmp_path / str(number))
+
+
+def test_an_exit_handler_of_the_user_may_still_add(tmp_path):
+    """Exit handlers run in the order opposite to their registration; this one was registered after the import."""
+    code = """
+    import atexit
+    atexit.register(lambda: writer.add_scalar("last", 1.0, 1))
+    """
+    run_well(WRITE_LATE + code, tmp_path)
+    assert scalars(tmp_path, "last") == [(1, 1.0)]
+    assert scalars(tmp_path, "loss") == ALL
+
+
+def test_output_of_a_child_process_never_lands_in_the_event_file(tmp_path):
+    code = """
+    import subprocess
+    writer = SummaryWriter(logdir)
+    writer.add_scalar("loss", 1.0, 1)
+    writer.flush()
+    held = subprocess.run([sys.executable, "-c",
+        "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
+        " if os.path.exists(f'/proc/self/fd/{n}')])"], capture_output=True, text=True, close_fds=False).stdout
+    say(str("tfevents" in held))
+    """
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("no /proc")
+    assert run_well(code, tmp_path) == "False\n"

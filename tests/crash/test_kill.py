@@ -1,0 +1,106 @@
+"""kill -9 at random moments: at most `flush_secs` of data is gone, and everything before it is readable."""
+
+import heapq
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from children import _HERE, environment
+from event_files import event_files, read_file, scalars, statuses
+from killed_at_random import RECORD
+
+FLUSH_SECS = 0.2
+# What the machine may take to run the writer's thread when it should, with 16 writers and other programs on few cores.
+SLACK_SECS = 1.0
+AT_A_TIME = 16
+KINDS = ("scalar", "metrics", "series", "rotating", "arrays")
+
+
+class Nursery:
+    """The program that forks the children."""
+
+    def __init__(self):
+        self._process = subprocess.Popen(
+            [sys.executable, str(_HERE / "killed_at_random.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            start_new_session=True,
+        )
+
+    def child(self, place, kind):
+        self._process.stdin.write(f"{place}/run\t{place}/journal\t{kind}\t{FLUSH_SECS}\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def stop(self):
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+
+
+@pytest.fixture
+def nursery():
+    nursery = Nursery()
+    yield nursery
+    nursery.stop()
+
+
+def kill_at_random_moments(nursery, tmp_path, count, seed):
+    """Let children write and kill each after 0 to 2.5 s; return (place, kind, time of the kill) of each."""
+    moments = random.Random(seed)
+    killed, alive = [], []  # alive: a heap of (when to kill, pid, place, kind)
+    for number in range(count):
+        if len(alive) == AT_A_TIME:
+            killed.append(kill_next(alive))
+        place = tmp_path / str(number)
+        place.mkdir()
+        kind = KINDS[number % len(KINDS)]
+        pid = nursery.child(place, kind)
+        heapq.heappush(alive, (time.monotonic() + moments.uniform(0.0, 2.5), pid, place, kind))
+    while alive:
+        killed.append(kill_next(alive))
+    return killed
+
+
+def kill_next(alive):
+    when, pid, place, kind = heapq.heappop(alive)
+    time.sleep(max(0.0, when - time.monotonic()))
+    os.kill(pid, signal.SIGKILL)
+    return place, kind, time.monotonic()
+
+
+def check(place, kind, killed_at):
+    """Check what one child left; return how many steps had to be there."""
+    journal = (place / "journal").read_bytes() if (place / "journal").exists() else b""
+    added = list(RECORD.iter_unpack(journal[: len(journal) // RECORD.size * RECORD.size]))
+    due = [step for at, step in added if at < killed_at - FLUSH_SECS - SLACK_SECS]
+    must = due[-1] + 1 if due else 0
+    bad = [status for status in statuses(place / "run") if status.startswith("bad")]
+    assert not bad, (place, kind, bad)
+    got = scalars(place / "run", "a")
+    assert got == [(step, float(step)) for step in range(len(got))], (place, kind, "not a prefix")
+    added_at_all = added[-1][1] + 1 if added else 0
+    assert len(got) >= must, f"{place} ({kind}): {len(got)} of {added_at_all} steps on disk, at least {must} wanted"
+    if got:
+        headers = [read_file(path)[0][0].file_version for path in event_files(place / "run")]
+        assert headers == ["brain.Event:2"] * len(headers)
+    return must
+
+
+def check_all(killed):
+    wanted = [check(*one) for one in killed]
+    assert sum(must > 0 for must in wanted) > len(killed) // 5, "the children died too early to tell anything"
+
+
+def test_kill_9_at_50_random_moments_leaves_all_but_the_last_flush_secs(nursery, tmp_path):
+    check_all(kill_at_random_moments(nursery, tmp_path, 50, seed=50))
+
+
+@pytest.mark.slow
+def test_kill_9_at_200_random_moments_leaves_all_but_the_last_flush_secs(nursery, tmp_path):
+    check_all(kill_at_random_moments(nursery, tmp_path, 200, seed=200))

@@ -1,0 +1,165 @@
+"""What both readers show of values, tags and descriptions of every kind."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tbwriter import SummaryWriter
+
+INF = float("inf")
+
+
+class Asnumpy:
+    """A framework's tensor that knows asnumpy() only."""
+
+    def __init__(self, array):
+        self.array = np.asarray(array)
+
+    def asnumpy(self):
+        return self.array
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        pytest.param(0.1, 0.10000000149011612, id="float"),
+        pytest.param(7, 7.0, id="int"),
+        pytest.param(True, 1.0, id="bool"),
+        pytest.param(0.0, 0.0, id="zero"),
+        pytest.param(-2.5, -2.5, id="negative"),
+        pytest.param(1e-40, 9.99994610111476e-41, id="subnormal"),
+        pytest.param(2**24 + 1, 16777216.0, id="beyond-2**24"),
+        pytest.param(np.float16(0.5), 0.5, id="float16"),
+        pytest.param(np.float32(0.1), 0.10000000149011612, id="float32"),
+        pytest.param(np.float64(0.1), 0.10000000149011612, id="float64"),
+        pytest.param(np.int64(-3), -3.0, id="int64"),
+        pytest.param(np.uint8(200), 200.0, id="uint8"),
+        pytest.param(np.bool_(True), 1.0, id="bool_"),
+        pytest.param(np.array(1.5), 1.5, id="0-d array"),
+        pytest.param(np.array([[1.5]]), 1.5, id="array of one"),
+        pytest.param(Decimal("0.5"), 0.5, id="Decimal"),
+        pytest.param(Fraction(1, 4), 0.25, id="Fraction"),
+        pytest.param(Asnumpy(1.5), 1.5, id="asnumpy"),
+    ],
+)
+def test_a_number_of_any_kind_shows_as_its_float32(tensorboard, run, value, shown):
+    with SummaryWriter(run.path) as writer:
+        for step in range(2):
+            writer.add_scalar("a", value, step)
+    tensorboard.shows_curves(run.name, {"a": [(0, shown), (1, shown)]})
+
+
+def test_a_bfloat16_shows_as_its_float32(tensorboard, run):
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    with SummaryWriter(run.path) as writer:
+        writer.add_scalar("a", bfloat16(0.1), 1)
+    tensorboard.shows_curves(run.name, {"a": [(1, 0.10009765625)]})
+
+
+@pytest.mark.parametrize("way", ["add_scalar", "add_metrics", "add_scalar_series"])
+def test_nan_and_infinities_show_and_end_nothing(tensorboard, run, way):
+    values = [1.0, float("nan"), INF, -INF, 2.0]
+    with SummaryWriter(run.path) as writer:
+        if way == "add_scalar_series":
+            writer.add_scalar_series("a", np.array(values), np.arange(5))
+        for step, value in enumerate(values):
+            if way == "add_scalar":
+                writer.add_scalar("a", value, step)
+            elif way == "add_metrics":
+                writer.add_metrics({"a": value}, step)
+    tensorboard.shows_curves(run.name, {"a": [(0, 1.0), (1, "nan"), (2, INF), (3, -INF), (4, 2.0)]})
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "loss",
+        "train/loss",
+        "a/b/c/d/e",
+        "two words",
+        " outer blanks ",
+        "损失/训练",
+        "ﬁne e\u0301 é",  # a ligature, a combining accent and its composed form: no normalisation
+        "🚀/🔥",
+        "a&b=c?d#e%20",
+        "[0](1){2}<3>",
+        "quote \" and \\ and '",
+        "..",
+        "/",
+        "tab\tand\nline",
+        "x" * 3000,
+    ],
+)
+def test_a_tag_shows_byte_for_byte(tensorboard, run, tag):
+    with SummaryWriter(run.path) as writer:
+        writer.add_scalar(tag, 1.0, 1)
+        writer.add_scalar("other", 2.0, 1)
+    tensorboard.shows_curves(run.name, {tag: [(1, 1.0)], "other": [(1, 2.0)]})
+
+
+def test_tags_that_differ_in_normalisation_or_case_stay_apart(tensorboard, run):
+    tags = {"\u00e9": 1.0, "e\u0301": 2.0, "Loss": 3.0, "loss": 4.0, "loss ": 5.0}
+    with SummaryWriter(run.path) as writer:
+        writer.add_metrics(tags, 1)
+    tensorboard.shows_curves(run.name, {tag: [(1, value)] for tag, value in tags.items()})
+
+
+def test_histogram_text_and_image_tags_show_byte_for_byte(tensorboard, run):
+    with SummaryWriter(run.path) as writer:
+        writer.add_histogram("层 1/权重 🔥", [1.0, 2.0], 1)
+        writer.add_text("说明 🔥", "words", 1)
+        writer.add_image("图 🔥", np.zeros((1, 2, 2), np.uint8), 1)
+    tensorboard.shows(lambda: tensorboard.tags("histograms", run.name), ["层 1/权重 🔥"])
+    tensorboard.shows(lambda: tensorboard.texts(run.name, "说明 🔥"), [(1, "<p>words</p>")])
+    tensorboard.shows(lambda: len(tensorboard.images(run.name, "图 🔥")), 1)
+
+
+def test_a_display_name_and_a_description_show(tensorboard, run):
+    with SummaryWriter(run.path) as writer:
+        for step in range(3):
+            writer.add_scalar("c", 0.5, step, display_name="The c", summary_description="what *c* is")
+    tensorboard.shows_curves(run.name, {"c": [(0, 0.5), (1, 0.5), (2, 0.5)]})
+    want = {"c": ("The c", "<p>what <em>c</em> is</p>")}
+    tensorboard.shows(lambda: tensorboard.descriptions(run.name), want)
+
+
+def test_new_style_and_double_precision_show_the_float32(tensorboard, run):
+    with SummaryWriter(run.path) as writer:
+        writer.add_scalar("c", 0.1, 1, new_style=True)
+        writer.add_scalar("d", 0.1, 1, new_style=True, double_precision=True)
+    tensorboard.shows_curves(run.name, {"c": [(1, 0.10000000149011612)], "d": [(1, 0.10000000149011612)]})
+
+
+@pytest.mark.parametrize("step", [0, 1, -5, 2**31, 2**53, np.int64(7), np.uint8(200), 7.0])
+def test_a_step_of_any_size_and_kind_shows(tensorboard, run, step):
+    with SummaryWriter(run.path) as writer:
+        writer.add_scalar("a", 1.0, step)
+    tensorboard.shows_curves(run.name, {"a": [(int(step), 1.0)]})
+
+
+def test_a_step_that_is_not_given_shows_as_0(tensorboard, run):
+    with SummaryWriter(run.path) as writer:
+        writer.add_scalar("a", 1.0)
+    tensorboard.shows_curves(run.name, {"a": [(0, 1.0)]})
+
+
+def test_explicit_wall_times_show(tensorboard, run):
+    with SummaryWriter(run.path) as writer:
+        writer.add_scalar("a", 1.0, 1, walltime=1_700_000_000.25)
+        writer.add_scalar_series("b", [1.0, 2.0], [1, 2], wall_times=[1_700_000_000.5, 1_700_000_001.5])
+    ask = tensorboard.get
+    query = {"path": "/data/plugin/scalars/scalars", "run": run.name}
+    tensorboard.shows(lambda: ask(**query, tag="a"), [[1_700_000_000.25, 1, 1.0]])
+    tensorboard.shows(lambda: ask(**query, tag="b"), [[1_700_000_000.5, 1, 1.0], [1_700_000_001.5, 2, 2.0]])
+
+
+def test_an_array_without_anything_finite_ends_nothing(tensorboard, run):
+    with SummaryWriter(run.path) as writer:
+        writer.add_histogram("none", np.array([]), 1)
+        writer.add_histogram("nan", np.full(5, np.nan), 1)
+        writer.add_histogram("some", np.array([1.0, np.nan, 3.0, INF]), 1)
+        writer.add_scalar("after", 1.0, 1)
+    tensorboard.shows(lambda: tensorboard.scalars(run.name, "after"), [(1, 1.0)])
+    tensorboard.shows(lambda: [sum(n for *_, n in rows) for _, rows in tensorboard.histograms(run.name, "some")], [2])
