@@ -16,6 +16,8 @@ from tbwriter.errors import (
     TruncatedRecordError,
     WriterClosedError,
 )
+from tbwriter.event_file_writer import EventFileWriter
+from tbwriter.reader import Event, Fault, FileReport, Report, Value, read_events, verify
 from tbwriter.sinks import Durability, Sink, SinkStatus, open_sink, register_sink
 from tbwriter.writer import SummaryWriter
 
@@ -24,7 +26,12 @@ __version__ = "0.1.0"
 __all__ = [
     "CorruptRecordError",
     "Durability",
+    "Event",
+    "EventFileWriter",
+    "Fault",
+    "FileReport",
     "QueueFullError",
+    "Report",
     "SegmentLostError",
     "Sink",
     "SinkError",
@@ -32,8 +39,11 @@ __all__ = [
     "SummaryWriter",
     "TBWriterError",
     "TruncatedRecordError",
+    "Value",
     "WriterClosedError",
     "WriterStats",
     "open_sink",
+    "read_events",
     "register_sink",
+    "verify",
 ]

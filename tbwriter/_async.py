@@ -3,25 +3,25 @@
 Contract:
 - Order is kept. `flush` is a barrier: it returns True when all that was put before it is stored at the asked level.
 - A storage error never ends the thread: what could not be stored waits and is tried again, with a growing pause;
-  meanwhile the queue fills up to its bounds. The error is logged once an outage and kept in `last_error`.
+  meanwhile the queue fills up to its bounds. The error is logged once an outage and kept in `stats`.
 - After `fork` the child's copy does nothing; the parent's is untouched.
-- All attributes belong to the worker's thread, except those guarded by `_cond`, which holds for memory only.
+- `_cond` guards what is said to be guarded, and is held for memory only, never across I/O. Everything else belongs
+  to the worker's thread.
 """
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
-import random
 import threading
 import time
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tbwriter._entries import Pending, Raw, Scalars, Series
+from tbwriter import _live
+from tbwriter._entries import Item, Scalars, size_of, step_of
+from tbwriter._outage import Outage
 from tbwriter._queue import EntryQueue, OnFull
-from tbwriter._runs import Item, Runs, SubRun
+from tbwriter._runs import Runs
 from tbwriter._stats import WriterStats
 from tbwriter.errors import SinkError, WriterClosedError
 from tbwriter.sinks import Durability
@@ -37,12 +37,12 @@ _YIELD_SECS = 20e-6
 # The timer runs a little early so that encoding and writing are over when flush_secs are.
 _EARLY = 0.8
 _BUFFERED_BYTES = 1 << 18
-_MAX_PAUSE_SECS = 30.0
-_FIRST_PAUSE_SECS = 0.1
+# Storage that fails is tried this often while somebody waits for it.
+_URGENT_PAUSE_SECS = 0.05
 # A flush without a timeout gives up when the worker has not got on for so long.
 _STALLED_SECS = 10.0
-
-_live: weakref.WeakSet[Worker] = weakref.WeakSet()
+# What the last system call of a closing worker may take beyond its deadline.
+_GRACE_SECS = 0.5
 
 
 class _Request:
@@ -79,38 +79,54 @@ class Worker:
         self._runs = runs
         self._flush_secs = flush_secs
         self._strict = strict
-        self._asynchronous = asynchronous
         self._clock = clock
         self._pid = os.getpid()
+        self._told_fork = False
+
+        # Guarded by _cond:
         self._cond = threading.Condition()
-        self._wake = False  # guarded by _cond, as all down to the blank line
+        self._wake = False
         self._requests: list[_Request] = []
         self._closing = False
         self._close_by = 0.0
-        self._progress = 0
-        self._told_fork = False
-        self._unraised: OSError | None = None
-        self._outage_flushed = False
+        self._progress = 0  # grows whenever the worker gets on
+        self._unraised: OSError | None = None  # for strict
+        self._given_up = False  # a flush has waited in vain in this outage
 
-        self.retries = 0
-        self.last_error: str | None = None
-        self.latency_secs = 0.0
-        self._outage_since: float | None = None
-        self._pause_secs = _FIRST_PAUSE_SECS
-        self._retry_at = 0.0
+        self._outage = Outage()
+        self._latency_secs = 0.0
         self._last_step = 0
-        self._dropped_before = 0
+        self._dropped_told = 0
         self._unstored = 0  # the size of entries that were taken and wait in _runs
+
         self._inline_lock = threading.RLock()
-        self._thread: threading.Thread | None = None
-        _live.add(self)
-        if asynchronous:
-            self._thread = threading.Thread(target=self._run, name="tbwriter", daemon=True)
-            self._thread.start()
+        self._thread = threading.Thread(target=self._run, name="tbwriter", daemon=True) if asynchronous else None
         if strict or not asynchronous:
             self.queue.watch()
+        _live.add(self)
+        if self._thread is not None:
+            self._thread.start()
 
     # -- called from any thread
+
+    def put(self, item: Item, size: int = 0, values: int = 1) -> None:
+        """Add an item by the path that looks at everything; `EntryQueue.put` tells the arguments.
+
+        Raises:
+            WriterClosedError: the writer is closed.
+            QueueFullError: no room, with `on_full="raise"`.
+            SinkError: with strict, from a storage error that no call has raised yet. The item is in the queue.
+        """
+        self.queue.put(item, size, values)
+        if self._thread is None and self._is_ours():
+            with self._inline_lock:
+                self._cycle(())
+        if self._strict:
+            with self._cond:
+                failure, self._unraised = self._unraised, None
+            if failure is not None:
+                message = f"storage failed: {failure}; the data is kept and tried again"
+                raise SinkError(failure.errno, message) from failure
 
     def _wake_up(self) -> None:
         with self._cond:
@@ -118,34 +134,26 @@ class Worker:
             self._cond.notify_all()
 
     def _gate(self) -> bool:
-        """Decide about a put while the queue is shut."""
-        if self._pid != os.getpid():
+        """Decide about a put into a queue that is watched."""
+        if not self._is_ours():
             self._tell_fork()
             return False
         if self._closing:
             raise WriterClosedError("the writer is closed: make a new SummaryWriter, or close this one later")
         return True
 
-    def put(self, item: Item, size: int = 0, values: int = 1) -> None:
-        """Add an entry by the path that looks at everything; `EntryQueue.put` tells the arguments.
+    def _is_ours(self) -> bool:
+        return self._pid == os.getpid()
 
-        Raises:
-            WriterClosedError: the writer is closed.
-            QueueFullError: no room, with `on_full="raise"`.
-            SinkError: with strict, from a storage error that no call has raised yet. The entry is in the queue.
-        """
-        self.queue.put(item, size, values)
-        if self._thread is None and not self._closing:
-            with self._inline_lock:
-                self._cycle()
-        if self._strict:
-            self._raise_failure()
-
-    def _raise_failure(self) -> None:
-        with self._cond:
-            failure, self._unraised = self._unraised, None
-        if failure is not None:
-            raise SinkError(failure.errno, f"storage failed: {failure}; the data is kept and tried again") from failure
+    def _tell_fork(self) -> None:
+        if not self._told_fork:
+            self._told_fork = True
+            _log.warning(
+                "this SummaryWriter belongs to process %d and does nothing in its forked child %d: "
+                "make one in the child, in a directory of its own",
+                self._pid,
+                os.getpid(),
+            )
 
     def flush(self, level: Durability, timeout: float | None) -> bool:
         """Wait until all that was put before is stored at `level`.
@@ -158,41 +166,43 @@ class Worker:
         Returns:
             Whether it is.
         """
-        if self._pid != os.getpid():
+        if not self._is_ours():
             self._tell_fork()
             return False
+        request = _Request(level)
         if self._thread is None:
             with self._inline_lock:
-                return self._closing or self._cycle(level, [])
+                return self._runs.waiting == 0 if self._closing else self._cycle((request,))
         if threading.current_thread() is self._thread:
             return False  # from a handler of our own log lines
-        request = _Request(level)
         with self._cond:
             if self._closing:
                 return self._runs.waiting == 0
             self._requests.append(request)
             self._wake = True
             self._cond.notify_all()
-            self._await(request, timeout)
-            if not request.done and request in self._requests:
-                self._requests.remove(request)
+            try:
+                self._await(request, timeout)
+            finally:
+                if request in self._requests:
+                    self._requests.remove(request)
         return request.done
 
     def _await(self, request: _Request, timeout: float | None) -> None:
         if timeout is not None:
             self._cond.wait_for(lambda: request.done, timeout)
             return
-        stalled_at = time.monotonic() + _STALLED_SECS
         progress = self._progress
-        while not request.done and not (self._outage_flushed and self._outage_since is not None):
-            left = stalled_at - time.monotonic()
+        give_up_at = time.monotonic() + _STALLED_SECS
+        while not request.done and not (self._given_up and self._outage.since is not None):
+            left = give_up_at - time.monotonic()
             if left <= 0:
-                self._outage_flushed = True
+                self._given_up = True
                 return
             self._cond.wait(left)
             if progress != self._progress:
                 progress = self._progress
-                stalled_at = time.monotonic() + _STALLED_SECS
+                give_up_at = time.monotonic() + _STALLED_SECS
 
     def close(self, timeout: float) -> None:
         """Store what is left, within `timeout` seconds, and end the thread. Idempotent."""
@@ -201,7 +211,7 @@ class Worker:
 
     def start_closing(self, timeout: float) -> None:
         """Refuse later puts and let the thread come to its end."""
-        if self._pid != os.getpid():
+        if not self._is_ours():
             return
         with self._cond:
             if self._closing:
@@ -213,19 +223,18 @@ class Worker:
         self.queue.close()
         if self._thread is None:
             with self._inline_lock:
-                self._cycle()
-                self._runs.close(timeout)
+                self._cycle(())
+                self._end()
 
     def finish_closing(self, timeout: float) -> None:
         """Wait for the end of the thread; say what is lost when it does not come."""
-        thread = self._thread if self._pid == os.getpid() else None
-        if thread is not None and thread is not threading.current_thread():
-            # The worker gives up by itself at the deadline; the rest is for the last system call.
-            thread.join(timeout + 0.5)
+        thread = self._thread
+        if thread is not None and self._is_ours() and thread is not threading.current_thread():
+            thread.join(timeout + _GRACE_SECS)
             if thread.is_alive():
                 left = len(self.queue.entries) + self._runs.waiting
                 _log.error("%s: storage hangs; closed with %d values not stored", self._runs.path, left)
-        _live.discard(self)
+        _live.remove(self)
 
     def stats(self) -> WriterStats:
         """Return the counters."""
@@ -234,21 +243,11 @@ class Worker:
             queued=len(self.queue.entries) + runs.waiting,
             written=runs.written,
             dropped=self.queue.dropped + runs.dropped,
-            retries=self.retries,
+            retries=self._outage.errors,
             bytes=runs.bytes,
-            last_error=self.last_error,
-            flush_latency_secs=self.latency_secs,
+            last_error=self._outage.last_error,
+            flush_latency_secs=self._latency_secs,
         )
-
-    def _tell_fork(self) -> None:
-        if not self._told_fork:
-            self._told_fork = True
-            _log.warning(
-                "this SummaryWriter belongs to process %d and does nothing in its forked child %d: "
-                "make one in the child, in a directory of its own",
-                self._pid,
-                os.getpid(),
-            )
 
     def after_fork_in_child(self) -> None:
         """Make this copy inert: other threads of the parent may have held its locks."""
@@ -262,157 +261,85 @@ class Worker:
         while True:
             with self._cond:
                 if not self._wake:
-                    self._cond.wait(self._next_wait())
+                    self._cond.wait(self._wait_secs())
                 self._wake = False
-                requests = list(self._requests)
+                requests = tuple(self._requests)
                 closing = self._closing
-            if not requests and not closing and time.monotonic() < self._retry_at:
+            urgent = closing or bool(requests)
+            if not urgent and time.monotonic() < self._outage.retry_at:
                 continue
-            level = max((request.level for request in requests), default=Durability.OS)
-            stored = self._cycle(level, requests)
+            stored = self._cycle(requests)
             if closing and (stored or time.monotonic() >= self._close_by):
                 break
-            if not stored and (requests or closing):
-                # Someone waits for a storage that fails: try more often than the pause says, but do not spin.
-                time.sleep(_FIRST_PAUSE_SECS / 2)
-                self._wake = True
+            if urgent and not stored:
+                time.sleep(_URGENT_PAUSE_SECS)
+                self._wake_up()
         self._end()
 
-    def _next_wait(self) -> float:
-        if self._outage_since is not None:
-            return max(0.0, self._retry_at - time.monotonic())
+    def _wait_secs(self) -> float:
+        if self._outage.since is not None:
+            return max(0.0, self._outage.retry_at - time.monotonic())
         return self._flush_secs * _EARLY
 
-    def _cycle(self, level: Durability = Durability.OS, requests: list[_Request] | None = None) -> bool:
-        """Take, encode and store what is in the queue now; settle `requests`. Return whether all is stored."""
+    def _cycle(self, requests: Sequence[_Request]) -> bool:
+        """Take, encode and store what is in the queue now, and settle `requests`; return whether all is stored."""
         begin = time.monotonic()
-        left = len(self.queue.entries)
-        size = 0
-        if not left and not requests and not self._runs.waiting:
+        if not (self.queue.entries or requests or self._runs.waiting):
             return True
+        level = max((request.level for request in requests), default=Durability.OS)
         try:
             self._runs.drain()  # what an outage left comes first
-            while left > 0:
-                items = self.queue.take(min(left, _LONG_SLICE if left > _BACKLOG else _SLICE))
-                left -= len(items)
-                size += sum(map(_weight, items))
-                self._runs.add(items)
-                self._last_step = _step(items[-1], self._last_step)
-                if self._runs.buffered >= _BUFFERED_BYTES:
-                    self._runs.drain()
-                self._note_progress()
-                if left > 0 and self._asynchronous:
-                    time.sleep(_YIELD_SECS)
+            self._take_all()
             reached = self._runs.flush(level)
         except OSError as exc:
-            self._unstored += size
-            self._failed(exc)
+            with self._cond:
+                self._unraised = exc
+                if self._outage.since is None:
+                    self._given_up = False
+            self._outage.failed(exc, self._runs.path)
             return False
-        except Exception as exc:
-            # Not storage: a fault of ours. What was taken is lost, the thread lives on.
-            _log.exception("the writer failed on %d values; they are left out", self._runs.waiting)
-            self.last_error = repr(exc)
+        except Exception:
+            # Not storage: a fault of ours. What was taken is lost and counted; the thread lives on.
+            _log.exception("%s: %d values cannot be written and are left out", self._runs.path, self._runs.waiting)
             self._runs.discard()
             reached = False
-        self._succeeded(size, begin)
+        self._outage.ended(self._runs.path)
+        self.queue.stored(self._unstored)
+        self._unstored = 0
+        self._latency_secs = time.monotonic() - begin
         with self._cond:
-            for request in requests or ():
+            self._progress += 1
+            for request in requests:
                 request.done = reached
-                self._requests.remove(request) if request in self._requests else None
+                if request in self._requests:
+                    self._requests.remove(request)
             self._cond.notify_all()
         return reached
 
-    def _note_progress(self) -> None:
-        with self._cond:
-            self._progress += 1
-
-    def _failed(self, exc: OSError) -> None:
-        now = time.monotonic()
-        self.retries += 1
-        self.last_error = str(exc)
-        with self._cond:
-            self._unraised = exc
-            if self._outage_since is None:
-                self._outage_since = now
-                self._outage_flushed = False
-                first = True
-            else:
-                first = False
-        if first:
-            _log.warning("%s: storage fails, the data waits and is tried again: %s", self._runs.path, exc)
-        self._retry_at = now + self._pause_secs * random.uniform(0.5, 1.0)
-        self._pause_secs = min(self._pause_secs * 2, _MAX_PAUSE_SECS)
-
-    def _succeeded(self, size: int, begin: float) -> None:
-        now = time.monotonic()
-        self.latency_secs = now - begin
-        self.queue.stored(size + self._unstored)
-        self._unstored = 0
-        if self._outage_since is not None:
-            _log.warning("%s: storage is back after %.1f s", self._runs.path, now - self._outage_since)
+    def _take_all(self) -> None:
+        """Encode what is in the queue now, in slices."""
+        left = len(self.queue.entries)
+        while left > 0:
+            items = self.queue.take(min(left, _LONG_SLICE if left > _BACKLOG else _SLICE))
+            left -= len(items)
+            self._unstored += sum(size_of(item) for item in items if type(item) is not tuple)
+            step = step_of(items[-1])
+            self._last_step = self._last_step if step is None else step
+            self._runs.add(items)
+            if self._runs.buffered >= _BUFFERED_BYTES:
+                self._runs.drain()
             with self._cond:
-                self._outage_since = None
                 self._progress += 1
-            self._pause_secs = _FIRST_PAUSE_SECS
-            self._retry_at = 0.0
+            if left > 0 and self._thread is not None:
+                time.sleep(_YIELD_SECS)
         dropped = self.queue.dropped
-        if dropped > self._dropped_before:
-            # The curve has a hole: draw it.
-            self._dropped_before = dropped
-            entry = Scalars(("tbwriter/dropped",), (float(dropped),), self._last_step, self._clock())
-            self._runs.add([entry])
+        if dropped > self._dropped_told:
+            # The curves have a hole: this one shows where.
+            self._dropped_told = dropped
+            self._runs.add([Scalars(("tbwriter/dropped",), (float(dropped),), self._last_step, self._clock())])
 
     def _end(self) -> None:
         left = len(self.queue.entries) + self._runs.waiting
         self._runs.close(max(0.0, self._close_by - time.monotonic()))
         if left:
-            _log.error("%s: closed with %d values not stored: %s", self._runs.path, left, self.last_error)
-
-
-def _weight(item: Item) -> int:
-    """Return the size with which `item` was put."""
-    if type(item) is tuple:
-        return 0
-    return size_of(item)
-
-
-def size_of(item: Item) -> int:
-    """Return the memory that an entry other than a scalar holds, in bytes, as the queue counts it."""
-    if isinstance(item, SubRun):
-        return 300 + (0 if type(item.entry) is tuple else size_of(item.entry))
-    if isinstance(item, Scalars):
-        return 200 + 40 * len(item.tags)
-    if isinstance(item, Series):
-        return 200 + 20 * len(item.values)
-    if isinstance(item, Pending):
-        return 200 + item.summary.nbytes
-    assert isinstance(item, Raw)
-    return 100 + len(item.event)
-
-
-def _step(item: Item, otherwise: int) -> int:
-    if isinstance(item, SubRun):
-        return _step(item.entry, otherwise)
-    if isinstance(item, (Scalars, Pending)):
-        return item.step
-    return item[2] if type(item) is tuple else otherwise
-
-
-@atexit.register
-def _close_all() -> None:
-    """Store what is left of every open writer: exit handlers run while daemon threads still do."""
-    workers = [worker for worker in _live if worker._pid == os.getpid()]
-    deadline = time.monotonic() + _STALLED_SECS
-    for worker in workers:
-        worker.start_closing(_STALLED_SECS)
-    for worker in workers:
-        worker.finish_closing(max(0.0, deadline - time.monotonic()))
-
-
-def _after_fork_in_child() -> None:
-    for worker in list(_live):
-        worker.after_fork_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+            _log.error("%s: closed with %d values not stored: %s", self._runs.path, left, self._outage.last_error)

@@ -47,3 +47,37 @@ Scalar = tuple[str, float, int, float, float]
 """The common case as a plain tuple: tag, value, step, wall time, and how far the wall time may be moved, in seconds."""
 
 Entry = Scalar | Scalars | Series | Pending | Raw
+
+
+class SubRun(NamedTuple):
+    """An entry for the sub-run in the directory `name` below the run's own."""
+
+    name: str
+    entry: Entry
+
+
+Item = Entry | SubRun
+
+
+def size_of(item: Item) -> int:
+    """Return the memory that an item holds, in bytes, as the queue counts it; 0 for a scalar, counted by number."""
+    if isinstance(item, SubRun):
+        return 300 + size_of(item.entry)
+    if isinstance(item, Scalars):
+        return 200 + 40 * len(item.tags)
+    if isinstance(item, Series):
+        return 200 + 20 * len(item.values)
+    if isinstance(item, Pending):
+        return 200 + item.summary.nbytes
+    if isinstance(item, Raw):
+        return 100 + len(item.event)
+    return 0
+
+
+def step_of(item: Item) -> int | None:
+    """Return the step of an item, where it has one."""
+    if isinstance(item, SubRun):
+        return step_of(item.entry)
+    if isinstance(item, (Scalars, Pending)):
+        return item.step
+    return None if isinstance(item, (Series, Raw)) else item[2]

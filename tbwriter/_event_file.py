@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from tbwriter import _record, _summary, sinks
-from tbwriter._entries import Entry, Pending, Raw, Scalars, Series
+from tbwriter._entries import Entry, Pending
 from tbwriter._naming import file_name, session_starts
+from tbwriter._parts import Part, PartEncoder
 from tbwriter.errors import SegmentLostError
 
 _log = logging.getLogger(__name__)
 
 # One write: small enough that a slow disk is felt soon, large enough that a flush is one system call.
 _CHUNK_BYTES = 1 << 18
-_BLOCK_BYTES = 1 << 16
+_PART_BYTES = 1 << 16
 _NO_LIMIT = 1 << 62
 
 
@@ -35,14 +36,6 @@ class Place:
     max_file_bytes: int | None = None
     pid: int = 0
     host: str = "localhost"
-
-
-class _Part(NamedTuple):
-    """Something to store, in order: records, or a summary whose record depends on the file it comes to stand in."""
-
-    records: bytes
-    pending: Pending | None
-    count: int  # how many values of the user it holds
 
 
 class EventFile:
@@ -62,15 +55,12 @@ class EventFile:
         """
         self._place = place
         self._clock = clock
-        self._event = _summary.ScalarEncoder().event
+        # A file can end between any two parts, so they are small beside it.
+        self._encoder = PartEncoder(min(_PART_BYTES, self._limit // 8))
         self._described: set[str] = set()  # tags whose metadata the current file has
         self._failed: set[str] = set()  # tags that could not be encoded, for the log
-        self._block: list[bytes] = []  # records of scalars that are not yet a part
-        self._block_bytes = self._block_count = 0
-        # A file can end between any two parts, so they are small beside it.
-        self._block_limit = min(_BLOCK_BYTES, self._limit // 8)
-        self._parts: deque[_Part] = deque()
-        self._chunk: list[_Part] = []  # taken from _parts and offered to the sink, not yet accepted
+        self._parts: deque[Part] = deque()
+        self._chunk: list[Part] = []  # taken from _parts and offered to the sink, not yet accepted
         self._chunk_bytes = b""
         self._roll_needed = False
         self.buffered = 0
@@ -93,74 +83,17 @@ class EventFile:
         """Where the current file is."""
         return self._sink.status().path
 
-    # -- encode
-
     def add(self, entries: Iterable[Entry], *, coalesce: bool) -> None:
-        """Take `entries`, in order; no I/O.
+        """Encode `entries`, in order; no I/O.
 
         Args:
             entries: in the order in which they were added.
             coalesce: whether neighbouring scalars of one step share an Event.
         """
-        group: dict[str, float] = {}
-        group_step, group_wall_time, until = 0, 0.0, 0.0
-        for entry in entries:
-            if type(entry) is tuple:
-                tag, value, step, wall_time, slack = entry
-                if group:
-                    if coalesce and step == group_step and group_wall_time <= wall_time <= until and tag not in group:
-                        group[tag] = value
-                        continue
-                    self._add_scalars(tuple(group), group.values(), group_step, group_wall_time)
-                group = {tag: value}
-                group_step, group_wall_time, until = step, wall_time, wall_time + slack
-            else:
-                if group:
-                    self._add_scalars(tuple(group), group.values(), group_step, group_wall_time)
-                    group = {}
-                self._add_other(entry)
-        if group:
-            self._add_scalars(tuple(group), group.values(), group_step, group_wall_time)
-        self._end_block()
-
-    def _add_scalars(self, tags: tuple[str, ...], values: Collection[float], step: int, wall_time: float) -> None:
-        record = _record.frame(self._event(tags, values, step, wall_time))
-        self._block.append(record)
-        self._block_bytes += len(record)
-        self._block_count += len(tags)
-        if self._block_bytes >= self._block_limit:
-            self._end_block()
-
-    def _end_block(self) -> None:
-        """Make one part of the scalars' records so far: what is done for each part is then done rarely."""
-        if self._block:
-            part = _Part(b"".join(self._block), None, self._block_count)
-            self._block.clear()
-            self._block_bytes = self._block_count = 0
-            self._append(part)
-
-    def _append(self, part: _Part) -> None:
-        self._parts.append(part)
-        self.waiting += part.count
-        self.buffered += _held(part)
-
-    def _add_other(self, entry: Entry) -> None:
-        if isinstance(entry, Scalars):
-            self._add_scalars(*entry)
-            return
-        self._end_block()
-        if isinstance(entry, Pending):
-            self._append(_Part(b"", entry, 1))
-        elif isinstance(entry, Series):
-            for rows in _summary.rows(entry.tag, entry.values, entry.steps, entry.wall_times):
-                per_part = max(1, self._block_limit // (rows.data.shape[1] + 16))
-                for begin in range(0, len(rows.data), per_part):
-                    block = rows.data[begin : begin + per_part]
-                    self._append(_Part(_record.frame_rows(block, rows.varying).tobytes(), None, len(block)))
-        elif isinstance(entry, Raw):
-            self._append(_Part(_record.frame(entry.event), None, 1))
-
-    # -- store
+        for part in self._encoder.parts(entries, coalesce=coalesce):
+            self._parts.append(part)
+            self.waiting += part.size
+            self.buffered += part.held
 
     def drain(self) -> None:
         """Store everything that was added.
@@ -247,11 +180,11 @@ class EventFile:
             chunk[kept] = first._replace(records=first.records[accepted:])
         self._parts.extendleft(reversed(chunk[kept:]))
 
-    def _accepted(self, parts: Sequence[_Part]) -> None:
-        count = sum(part.count for part in parts)
+    def _accepted(self, parts: Sequence[Part]) -> None:
+        count = sum(part.size for part in parts)
         self.waiting -= count
         self.written += count
-        self.buffered -= sum(map(_held, parts))
+        self.buffered -= sum(part.held for part in parts)
         self._stored(sum(len(part.records) for part in parts))
 
     def _stored(self, size: int) -> None:
@@ -334,8 +267,3 @@ class EventFile:
         self.waiting = self.buffered = 0
         self._parts.clear()
         self._chunk = []
-
-
-def _held(part: _Part) -> int:
-    """Return the memory that a part holds; the record of a summary is there for a moment only and does not count."""
-    return part.pending.summary.nbytes if part.pending else len(part.records)

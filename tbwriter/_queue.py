@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Literal
 
-from tbwriter._runs import Item
+from tbwriter._entries import Item
 from tbwriter.errors import QueueFullError
 
 _log = logging.getLogger(__name__)

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import NamedTuple
 
 from tbwriter import sinks
-from tbwriter._entries import Entry
+from tbwriter._entries import Entry, Item, SubRun
 from tbwriter._event_file import EventFile, Place
 
 # Sub-runs beyond this many give their file handle back after each flush.
 _MAX_OPEN_FILES = 16
-
-
-class SubRun(NamedTuple):
-    """An entry for the sub-run in the directory `name` below the run's own."""
-
-    name: str
-    entry: Entry
-
-
-Item = Entry | SubRun
 
 
 class Runs:

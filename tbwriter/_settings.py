@@ -1,15 +1,22 @@
-"""The settings of a writer, checked."""
+"""The settings of a writer: checked here, and turned into a running worker."""
 
 from __future__ import annotations
 
 import math
+import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from tbwriter._async import Worker
+from tbwriter._event_file import Place
+from tbwriter._naming import host_name
 from tbwriter._queue import OnFull
+from tbwriter._runs import Runs
+from tbwriter.errors import SinkError
 
 _DEFAULT_QUEUE = 250_000
 # torch and tensorboardX take 10, after which their add_* waits for the disk. Ours must not.
@@ -78,6 +85,36 @@ class Settings:
         if self.max_queue is None:
             return _DEFAULT_QUEUE
         return max(self.max_queue, _MIN_BLOCKING_QUEUE) if self.on_full == "block" else self.max_queue
+
+    def open(self) -> Worker:
+        """Create the first event file and start the worker.
+
+        Raises:
+            SinkError: storage refuses.
+        """
+        place = Place(
+            url=self.url,
+            storage_options=self.storage_options,
+            suffix=self.filename_suffix,
+            max_file_bytes=self.max_file_size,
+            pid=os.getpid(),
+            host=host_name(),
+        )
+        try:
+            runs = Runs(place, purge_step=self.purge_step, clock=time.time, coalesce=self.coalesce)
+        except OSError as exc:
+            raise SinkError(exc.errno, f"log_dir {self.url!r}: cannot create an event file: {exc}") from exc
+        return Worker(
+            runs,
+            flush_secs=self.flush_secs,
+            max_entries=self.max_entries,
+            max_bytes=self.max_queue_bytes,
+            on_full=self.on_full,
+            block_secs=self.block_secs,
+            strict=self.strict,
+            asynchronous=self.asynchronous,
+            clock=time.time,
+        )
 
     def for_copy(self) -> Settings:
         """Return the settings of a copy, which must not void what the original wrote."""

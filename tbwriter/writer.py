@@ -17,15 +17,13 @@ from typing import Any
 import numpy as np
 
 from tbwriter import _summary, sinks
-from tbwriter._async import Worker, size_of
-from tbwriter._entries import COALESCE_SECS, Pending, Scalar, Scalars, Series
-from tbwriter._event_file import Place
+from tbwriter._async import Worker
+from tbwriter._entries import COALESCE_SECS, Item, Pending, Scalar, Scalars, Series, SubRun, size_of
 from tbwriter._naming import host_name
 from tbwriter._queue import EntryQueue, OnFull
-from tbwriter._runs import Item, Runs, SubRun
 from tbwriter._settings import Settings
 from tbwriter._stats import WriterStats
-from tbwriter.errors import SinkError, WriterClosedError
+from tbwriter.errors import WriterClosedError
 
 _CLOSE_SECS = 10.0
 
@@ -115,30 +113,7 @@ class SummaryWriter:
         self._queue = _UNOPENED
 
     def _open(self) -> Worker:
-        settings = self._settings
-        place = Place(
-            url=settings.url,
-            storage_options=settings.storage_options,
-            suffix=settings.filename_suffix,
-            max_file_bytes=settings.max_file_size,
-            pid=os.getpid(),
-            host=host_name(),
-        )
-        try:
-            runs = Runs(place, purge_step=settings.purge_step, clock=time.time, coalesce=settings.coalesce)
-        except OSError as exc:
-            raise SinkError(exc.errno, f"log_dir {settings.url!r}: cannot create an event file: {exc}") from exc
-        worker = Worker(
-            runs,
-            flush_secs=settings.flush_secs,
-            max_entries=settings.max_entries,
-            max_bytes=settings.max_queue_bytes,
-            on_full=settings.on_full,
-            block_secs=settings.block_secs,
-            strict=settings.strict,
-            asynchronous=settings.asynchronous,
-            clock=time.time,
-        )
+        worker = self._settings.open()
         self._worker = worker
         self._queue = worker.queue
         # A writer that is forgotten instead of closed still stores all of its data and ends its thread.
@@ -257,7 +232,9 @@ class SummaryWriter:
             TypeError, ValueError: shapes differ, steps are no integers within int64, or a wall time is not finite.
             WriterClosedError: after `close`.
         """
-        series = _summary.as_series(_summary.check_tag(tag), values, steps, wall_times, time.time(), self._told)
+        series = _summary.as_series(
+            _summary.check_tag(tag), values, steps, wall_times, now=time.time(), told=self._told
+        )
         self._claim(tag, "scalar")
         if len(series.values):
             entry = Series(tag, *series)

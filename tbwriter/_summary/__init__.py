@@ -1,7 +1,8 @@
-"""Encode values as Events: pure functions of value, step and time. No clocks, files or threads."""
+"""Encode values as Events and decode them: pure functions of value, step and time. No clocks, files or threads."""
 
+from tbwriter._summary._decode import Event, Value, decode
 from tbwriter._summary._described import DescribedScalar
-from tbwriter._summary._event import Summary, event, file_version, session_start
+from tbwriter._summary._event import Summary, event, file_version, session_start, wrap
 from tbwriter._summary._histogram import Histogram
 from tbwriter._summary._image import Images
 from tbwriter._summary._scalar import ScalarEncoder
@@ -19,12 +20,14 @@ from tbwriter._summary._values import (
 
 __all__ = [
     "DescribedScalar",
+    "Event",
     "Histogram",
     "Images",
     "Rows",
     "ScalarEncoder",
     "Summary",
     "Text",
+    "Value",
     "as_array",
     "as_number",
     "as_scalar",
@@ -32,9 +35,11 @@ __all__ = [
     "as_step",
     "as_wall_time",
     "check_tag",
+    "decode",
     "describe",
     "event",
     "file_version",
     "rows",
     "session_start",
+    "wrap",
 ]

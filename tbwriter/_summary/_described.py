@@ -31,6 +31,12 @@ class DescribedScalar:
         tensor = pb.TensorProto(dtype=pb.DT_FLOAT, tensor_shape=_event.shape(), float_val=[self.number])
         value = pb.Summary.Value(tag=self.tag, tensor=tensor)
         if first:
-            names = {"display_name": self.display_name, "description": self.description}
-            value.metadata.CopyFrom(_event.metadata("scalars", pb.DATA_CLASS_SCALAR, **names))
+            value.metadata.CopyFrom(
+                _event.metadata(
+                    "scalars",
+                    pb.DATA_CLASS_SCALAR,
+                    display_name=self.display_name,
+                    description=self.description,
+                )
+            )
         return [value]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
+from tbwriter._summary._scalar import varint
 
 FILE_VERSION = "brain.Event:2"
 """TensorBoard's Python reader purges on restarts only from version 2 on."""
@@ -39,6 +40,12 @@ def event(values: Iterable[pb.Summary.Value], step: int, wall_time: float) -> by
     return pb.Event(wall_time=wall_time, step=step, summary=pb.Summary(value=values)).SerializeToString()
 
 
+def wrap(summary: bytes, step: int, wall_time: float) -> bytes:
+    """Return a serialised Event of a serialised Summary, whichever package's class made it."""
+    head = pb.Event(wall_time=wall_time, step=step).SerializeToString()
+    return head + b"\x2a" + varint(len(summary)) + summary  # Event.summary = 5
+
+
 def file_version(wall_time: float) -> bytes:
     """Return the Event that begins every event file."""
     return pb.Event(
@@ -53,7 +60,7 @@ def session_start(step: int, wall_time: float) -> bytes:
 
 
 def metadata(
-    plugin: str, data_class: int, *, content: bytes = b"", display_name: str = "", description: str = ""
+    plugin: str, data_class: pb.DataClass, *, content: bytes = b"", display_name: str = "", description: str = ""
 ) -> pb.SummaryMetadata:
     """Return the metadata that the first Value of a tag carries."""
     return pb.SummaryMetadata(

@@ -41,7 +41,7 @@ class Buckets(NamedTuple):
     """A histogram.
 
     Attributes:
-        rows: float64 of shape [k, 3], k <= 64 unless edges were asked for: left, right, count; contiguous and ascending.
+        rows: float64 of shape [k, 3], k <= 64 by default: left, right, count; contiguous and ascending.
         nan: how many values were NaN.
         inf: how many were infinite.
     """
@@ -161,16 +161,15 @@ def _chunks(flat: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
         yield flat[begin : begin + size].astype(np.float32 if narrow else np.float64, copy=False)
 
 
-class _Cells:
+class _Cells(NamedTuple):
     """Counts by the leading bits of floats, in the order of the values."""
 
-    def __init__(
-        self, counts: Counts, dtype: np.dtype[Any], minimum: float, maximum: float, nan: int, inf: int
-    ) -> None:
-        self.counts = counts
-        self._dtype = dtype
-        self.minimum, self.maximum = minimum, maximum
-        self.nan, self.inf = nan, inf
+    counts: Counts
+    dtype: np.dtype[Any]
+    minimum: float
+    maximum: float
+    nan: int
+    inf: int
 
     @classmethod
     def of(cls, flat: npt.NDArray[Any]) -> _Cells:
@@ -191,7 +190,7 @@ class _Cells:
                 low, high = float(chunk.min()), float(chunk.max())
             minimum, maximum = min(minimum, low), max(maximum, high)
             unsigned, shift, cells = _bits(dtype)
-            found = np.bincount(chunk.view(unsigned) >> shift, minlength=cells)
+            found = np.bincount((chunk.view(unsigned) >> unsigned(shift)).astype(np.intp), minlength=cells)
             total = found if total is None else total + found
         if total is None:
             total = np.zeros(0, np.int64)
@@ -202,14 +201,15 @@ class _Cells:
 
     def lower_edges(self, index: npt.NDArray[np.int64]) -> Edges:
         """Return the lower edge of each cell in `index`, given in value order; float64."""
-        unsigned, shift, cells = _bits(self._dtype)
+        unsigned, shift, cells = _bits(self.dtype)
         half = cells // 2
         # A negative cell's lower edge is the magnitude at which the next larger cell begins.
         magnitude = np.where(index < half, half - index, index - half).astype(unsigned) << unsigned(shift)
         with np.errstate(invalid="ignore"):
-            edges = magnitude.view(self._dtype).astype(np.float64)
-        edges[~np.isfinite(edges)] = np.finfo(self._dtype).max
-        return np.where(index < half, -edges, edges)
+            edges: Edges = magnitude.view(self.dtype).astype(np.float64)
+        edges[~np.isfinite(edges)] = float(np.finfo(self.dtype).max)
+        edges[index < half] *= -1.0
+        return edges
 
 
 def _bits(dtype: np.dtype[Any]) -> tuple[Any, int, int]:
@@ -258,7 +258,7 @@ def _widened(low: float, high: float) -> tuple[float, float]:
 
 
 def _by_width(flat: npt.NDArray[Any], edges: Edges) -> Counts:
-    """Count by equally wide buckets that span all finite values; a value within 1 ulp of an edge may fall on either side."""
+    """Count by equally wide buckets that span all finite values; one 1 ulp from an edge may fall on either side."""
     number, low, high = len(edges) - 1, edges[0], edges[-1]
     scale = number / (high - low)
     if not np.isfinite(scale) or scale == 0.0:

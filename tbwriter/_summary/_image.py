@@ -91,11 +91,12 @@ def _png(image: npt.NDArray[Any]) -> bytes:
 
 def _pixels(image: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """Return 8-bit pixels: floats are clipped to [0, 1], NaN is black; integers are clipped to [0, 255]."""
-    if image.dtype == np.uint8:
-        return np.ascontiguousarray(image)
+    pixels: npt.NDArray[Any] = image
     if image.dtype == np.bool_:
-        return image.astype(np.uint8) * np.uint8(255)
-    if image.dtype.kind in "iu":
-        return np.clip(image, 0, 255).astype(np.uint8)
-    clipped = np.nan_to_num(np.clip(image.astype(np.float32), 0.0, 1.0), nan=0.0)
-    return (clipped * np.float32(255) + np.float32(0.5)).astype(np.uint8)
+        pixels = np.where(image, np.uint8(255), np.uint8(0))
+    elif image.dtype.kind == "f":
+        clipped = np.nan_to_num(np.clip(image.astype(np.float32), 0.0, 1.0), nan=0.0)
+        pixels = clipped * np.float32(255) + np.float32(0.5)
+    elif image.dtype != np.uint8:
+        pixels = np.clip(image, 0, 255)
+    return np.ascontiguousarray(pixels.astype(np.uint8, copy=False))

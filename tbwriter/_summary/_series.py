@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ class Points(NamedTuple):
     wall_times: npt.NDArray[np.float64]
 
 
-def as_series(tag: str, values: Any, steps: Any, wall_times: Any, now: float, told: set[str]) -> Points:
+def as_series(tag: str, values: Any, steps: Any, wall_times: Any, *, now: float, told: set[str]) -> Points:
     """Return a copy of the series as it is stored.
 
     Args:
@@ -97,7 +98,7 @@ def rows(
     edges = [0, *(np.flatnonzero(np.diff(digits)) + 1).tolist(), len(steps)]
     prefix = value_prefix(tag)
     summary = b"\x2a" + varint(len(prefix) + 4) + prefix
-    for begin, end in zip(edges, edges[1:]):  # noqa: B905 (strict= would need equal lengths)
+    for begin, end in itertools.pairwise(edges):
         if begin == end:
             continue
         k = int(digits[begin])
@@ -120,7 +121,7 @@ def _as_bytes(column: npt.NDArray[np.floating]) -> Bytes:
 
 def _varint_length(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the number of varint bytes of each step; 0 for step 0, whose field proto3 leaves out."""
-    length = (steps != 0).astype(np.int64)
+    length: npt.NDArray[np.int64] = (steps != 0).astype(np.int64)
     for shift in range(7, 63, 7):
         length += steps >= 1 << shift
     length[steps < 0] = 10

@@ -152,7 +152,7 @@ def as_scalar(value: Any, tag: str, told: set[str]) -> float:
         TypeError, ValueError: as `as_number`.
     """
     number = as_number(value, tag)
-    if -EXACT_INT <= number <= EXACT_INT or number != number:
+    if -EXACT_INT <= number <= EXACT_INT or math.isnan(number):
         return number
     with np.errstate(over="ignore"):
         stored = float(np.float32(number))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from tbwriter.sinks._base import Durability, Sink, SinkStatus
 from tbwriter.sinks._file import FileSink
@@ -19,15 +19,19 @@ __all__ = [
     "Durability",
     "FileSink",
     "MemorySink",
+    "PathLike",
     "Sink",
     "SinkStatus",
+    "is_file",
     "join",
     "list_names",
     "normalise",
+    "open_file",
     "open_sink",
     "register_sink",
 ]
 
+PathLike = os.PathLike[str]
 Opener = Callable[[str, str, bytes, Mapping[str, Any]], Sink]
 Lister = Callable[[str, Mapping[str, Any]], list[str]]
 
@@ -67,7 +71,7 @@ def register_sink(scheme: str, opener: Opener, lister: Lister) -> None:
         scheme: without "://"; replaces what was registered before.
         opener: called as opener(url, name, header, storage_options); returns a sink whose segment `name` begins with
             `header`. Raises FileExistsError when there is such a segment, OSError when storage fails.
-        lister: called as lister(url, storage_options); returns the names of the files at `url`, [] when there is nothing.
+        lister: called as lister(url, storage_options); returns the names of the files at `url`, [] for none.
     """
     if not _SCHEME.fullmatch(scheme + "://") or scheme == "file":
         raise ValueError(f"scheme must be letters, digits, '+', '.' or '-', and not 'file', got {scheme!r}")
@@ -131,6 +135,32 @@ def list_names(url: str, storage_options: Mapping[str, Any] | None = None) -> li
         return os.listdir(url)
     except FileNotFoundError:
         return []
+
+
+def is_file(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
+    """Say whether a normalised path or URL names a file."""
+    if _SCHEME.match(url):
+        fs, path = _file_system(url, storage_options)
+        return bool(fs.isfile(path))
+    return os.path.isfile(url)
+
+
+def open_file(url: str, storage_options: Mapping[str, Any] | None = None) -> BinaryIO:
+    """Open the file at a normalised path or URL for reading.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    if _SCHEME.match(url):
+        fs, path = _file_system(url, storage_options)
+        return cast("BinaryIO", fs.open(path, "rb"))
+    return open(url, "rb")
+
+
+def _file_system(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
+    import fsspec  # only when a URL asks for it
+
+    return cast("tuple[Any, str]", fsspec.core.url_to_fs(url, **(storage_options or {})))
 
 
 def open_sink(

@@ -14,7 +14,7 @@ from event_files import event_files, read_file, scalars, statuses
 from killed_at_random import RECORD
 
 FLUSH_SECS = 0.2
-# What the machine may take to run the writer's thread when it should, with 16 writers and other programs on few cores.
+# What the machine may take until it runs the writer's thread, with 16 writers and other programs on few cores.
 SLACK_SECS = 1.0
 AT_A_TIME = 16
 KINDS = ("scalar", "metrics", "series", "rotating", "arrays")
@@ -24,6 +24,7 @@ class Nursery:
     """The program that forks the children."""
 
     def __init__(self):
+        self._pids = []
         self._process = subprocess.Popen(
             [sys.executable, str(_HERE / "killed_at_random.py")],
             stdin=subprocess.PIPE,
@@ -34,12 +35,15 @@ class Nursery:
         )
 
     def child(self, place, kind):
+        """Start a child and return its process id."""
         self._process.stdin.write(f"{place}/run\t{place}/journal\t{kind}\t{FLUSH_SECS}\n")
         self._process.stdin.flush()
-        return int(self._process.stdout.readline())
+        self._pids.append(int(self._process.stdout.readline()))
+        return self._pids[-1]
 
     def stop(self):
-        os.killpg(self._process.pid, signal.SIGKILL)
+        for pid in self._pids:
+            os.kill(pid, signal.SIGKILL)
         self._process.communicate()
 
 
@@ -84,8 +88,7 @@ def check(place, kind, killed_at):
     assert not bad, (place, kind, bad)
     got = scalars(place / "run", "a")
     assert got == [(step, float(step)) for step in range(len(got))], (place, kind, "not a prefix")
-    added_at_all = added[-1][1] + 1 if added else 0
-    assert len(got) >= must, f"{place} ({kind}): {len(got)} of {added_at_all} steps on disk, at least {must} wanted"
+    assert len(got) >= must, f"{place} ({kind}): {len(got)} steps on disk, at least {must} wanted"
     if got:
         headers = [read_file(path)[0][0].file_version for path in event_files(place / "run")]
         assert headers == ["brain.Event:2"] * len(headers)

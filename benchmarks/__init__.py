@@ -1,0 +1,1 @@
+"""Measure what logging costs: `python -m benchmarks`; README.md says what, how and with which results."""

@@ -1,0 +1,42 @@
+"""What a run was asked to measure and how much of it; shared by all figures of `write` and `encode`."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks._progress import Progress
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The size of a run.
+
+    Attributes:
+        directory: where event files go; emptied by whoever made it.
+        peers: which writers are measured beside tbwriter, of `_writers.PEERS`.
+        progress: told what is being measured.
+        scalars: how many scalars one sample adds.
+        rounds: how many samples each writer gives to a figure.
+        step_ms: how long a step of the loops takes without logging.
+        block_steps: how many steps of a loop one sample takes.
+        blocks: how many samples each writer gives to a loop.
+        memory_scalars: how many scalars the memory is watched over.
+        quick: everything short, children for tbwriter alone: says whether it works, not how fast it is.
+    """
+
+    directory: Path
+    peers: list[str]
+    progress: Progress
+    scalars: int = 100_000
+    rounds: int = 3
+    step_ms: float = 5.0
+    block_steps: int = 400
+    blocks: int = 4
+    memory_scalars: int = 10_000_000
+    quick: bool = False
+
+    def fresh(self) -> Path:
+        """Return a new, empty directory."""
+        return Path(tempfile.mkdtemp(dir=self.directory))

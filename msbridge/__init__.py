@@ -1,0 +1,50 @@
+"""MindSpore training curves in TensorBoard, through tbwriter.
+
+    from msbridge import TensorBoardCallback
+    model.train(3, dataset, callbacks=[TensorBoardCallback("runs/first")])
+
+MindSpore is imported with the first name that needs it, not with this package.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from msbridge.callback import TensorBoardCallback
+    from msbridge.collectors import (
+        Collector,
+        Context,
+        Epoch,
+        GradNorm,
+        LearningRate,
+        Loss,
+        LossScale,
+        Throughput,
+        default_collectors,
+    )
+
+__all__ = [
+    "Collector",
+    "Context",
+    "Epoch",
+    "GradNorm",
+    "LearningRate",
+    "Loss",
+    "LossScale",
+    "TensorBoardCallback",
+    "Throughput",
+    "default_collectors",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module = import_module("msbridge.callback" if name == "TensorBoardCallback" else "msbridge.collectors")
+    value = globals()[name] = getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,122 @@
+"""Put the gradient tap into a train cell where that is sound, and take it out again."""
+
+import logging
+import weakref
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import Parameter, Tensor, nn
+
+from msbridge._learning_rate import Constant, harmless, rates, step_count
+from msbridge._tap import GradTap
+
+_RING_STEPS = 1024  # 4 KiB; the ring of a sink longer than this is as long as the sink, up to _MAX_RING_STEPS
+_MAX_RING_STEPS = 1 << 18
+
+# The taps that were ever put into a cell: a graph that was compiled with a tap runs it for as long as it lives.
+_taps: "weakref.WeakKeyDictionary[Any, list[GradTap]]" = weakref.WeakKeyDictionary()
+
+_log = logging.getLogger(__name__)
+
+
+class NoTapError(Exception):
+    """The tap cannot be put in; the message says why."""
+
+
+def install(network: Any, optimizer: Any, sink_size: int) -> GradTap:
+    """Put a tap in the place of `network.grad_reducer`, before the graph is compiled.
+
+    Args:
+        network: the train cell.
+        optimizer: the optimizer in it, or None.
+        sink_size: steps from one call of the callback to the next, 1 without data sink.
+
+    Raises:
+        NoTapError: the gradients that pass there are not the true ones, or cannot be reached.
+    """
+    unscale = _unscale(network)
+    if (mode := str(ms.get_auto_parallel_context("parallel_mode"))).endswith("auto_parallel"):
+        raise NoTapError(f"gradients are sharded under {mode}")
+    graph_mode = ms.get_context("mode") == ms.GRAPH_MODE
+    tap = next((tap for tap in _taps.get(network, ()) if not tap.busy), None)
+    if tap is None:
+        if graph_mode and network.compile_cache:
+            raise NoTapError(
+                "the train network was compiled before (by Model.build, or by a training without this callback)"
+            )
+        size = min(max(_RING_STEPS, 1 << (sink_size - 1).bit_length()), _MAX_RING_STEPS)
+        _rehearse(network, optimizer, graph_mode)
+        tap = GradTap(_reducer(network), schedules(optimizer), step_count(optimizer), unscale, size)
+        _taps.setdefault(network, []).append(tap)
+    tap.restart(_reducer(network))
+    # Not by setattr: a train cell with auto_prefix would rename the parameters below it, and so its checkpoints.
+    network._cells["grad_reducer"] = tap
+    return tap
+
+
+def remove(network: Any, tap: GradTap) -> None:
+    """Take the tap out again. A graph that is compiled keeps it until it is compiled anew."""
+    tap.stop()
+    owner, name = network, "grad_reducer"
+    while isinstance(cell := owner._cells[name], GradTap):  # taps of several callbacks stand in a row
+        if cell is tap:
+            owner._cells[name] = tap.reducer
+            return
+        owner, name = cell, "reducer"
+
+
+def schedules(optimizer: Any) -> dict[str, nn.Cell]:
+    """Name the learning rates of `optimizer` that the tap can ask. Plain numbers are left to the host."""
+    cells = {}
+    for name, rate in rates(optimizer).items():
+        if isinstance(rate, Parameter):
+            cells[name] = Constant(rate)
+        elif isinstance(rate, nn.Cell) and step_count(optimizer) is not None:
+            cells[name] = harmless(rate)
+    return cells
+
+
+def _reducer(network: Any) -> nn.Cell:
+    return network._cells["grad_reducer"]
+
+
+def _unscale(network: Any) -> float:
+    """Give the factor that undoes the loss scale in the gradients that reach the reducer."""
+    if not isinstance(network, nn.Cell) or not isinstance(network._cells.get("grad_reducer"), nn.Cell):
+        raise NoTapError(f"{type(network).__name__} has no grad_reducer")
+    cls = type(network)
+    if isinstance(network, nn.TrainOneStepWithLossScaleCell):
+        if cls.construct is not nn.TrainOneStepWithLossScaleCell.construct:
+            raise NoTapError(
+                f"{cls.__name__} has its own construct, which may unscale gradients before or after reducing"
+            )
+        return 1.0  # unscaled before they are reduced
+    if hasattr(network, "scale_sense"):
+        raise NoTapError(f"{cls.__name__} scales the loss in its own way")
+    sens = network.sens if getattr(network, "sense_flag", False) else 1.0
+    if not isinstance(sens, int | float):
+        raise NoTapError(f"the loss scale of {cls.__name__} is no number but {type(sens).__name__}")
+    return 1.0 / sens
+
+
+def _rehearse(network: Any, optimizer: Any, graph_mode: bool) -> None:
+    """Run a tap of the same kind on one-element gradients: what this device cannot do must not end the training.
+
+    Raises:
+        NoTapError: it failed.
+    """
+    parameters = getattr(optimizer, "parameters", None) or network.trainable_params()
+    kinds = {str(parameter.dtype): parameter.dtype for parameter in parameters}
+    grads = tuple(Tensor(np.ones(1, np.float32), kind) for kind in kinds.values())
+    try:
+        tap = GradTap(nn.Identity(), schedules(optimizer), step_count(optimizer), 1.0, 2)
+        if graph_mode:
+            nn.Cell.__call__(tap, grads)
+        else:
+            tap.wants_rates = True
+            tap.note(grads)
+        if ms.get_context("device_target") != "CPU":
+            ms.runtime.synchronize()  # a kernel that is missing is found out late
+    except Exception as error:
+        raise NoTapError(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}") from error

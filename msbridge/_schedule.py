@@ -1,0 +1,88 @@
+"""Which steps are collected: a number, a schedule by step, or a callable."""
+
+import logging
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+CollectFreq = int | Mapping[int, int] | Callable[[int], bool | int]
+"""Every n steps; `{0: 1, 1000: 50}`, the frequency from a step on; or a callable that is given the step and answers
+with yes or no, or with the frequency at that step."""
+
+_FALLBACK_FREQ = 10  # what a callable that fails is replaced with: the default of the callback
+
+_log = logging.getLogger(__name__)
+
+
+class Schedule:
+    """Answer whether a step is collected: `step % collect_freq == 0`.
+
+    Raises:
+        TypeError: `collect_freq` is no int, mapping or callable.
+        ValueError: a frequency is below 1, or a schedule does not say what holds from step 0 on.
+    """
+
+    def __init__(self, collect_freq: CollectFreq) -> None:
+        self._callable: Callable[[int], bool | int] | None = None
+        self._pieces: list[tuple[int, int]] = []  # (from step, frequency), the last first
+        if isinstance(collect_freq, Mapping):
+            self._pieces = _pieces(collect_freq)
+        elif callable(collect_freq):
+            self._callable = collect_freq
+        else:
+            self._pieces = [(0, _frequency(collect_freq, "collect_freq"))]
+
+    def due(self, first: int, last: int) -> bool:
+        """Tell whether one of the steps `first` to `last`, both included, is to be collected.
+
+        More than one step at a time comes from data-sink mode, where the host is asked once for a whole sink.
+        """
+        if self._callable is not None:
+            return any(self._ask(step) for step in range(first, last + 1))
+        end = last
+        for start, freq in self._pieces:
+            begin = max(start, first)
+            if begin <= end and end // freq > (begin - 1) // freq:
+                return True
+            end = min(end, start - 1)
+        return False
+
+    def _ask(self, step: int) -> bool:
+        assert self._callable is not None
+        try:
+            answer = self._callable(step)
+            if isinstance(answer, bool | np.bool_):
+                return bool(answer)
+            return answer > 0 and step % answer == 0
+        except Exception as error:
+            _log.warning(
+                "collect_freq: the callable failed at step %d, every %d steps are collected from here on: %s: %s",
+                step, _FALLBACK_FREQ, type(error).__name__, error,
+            )  # fmt: skip
+            self._callable, self._pieces = None, [(0, _FALLBACK_FREQ)]
+            return step % _FALLBACK_FREQ == 0
+
+
+def _pieces(schedule: Mapping[int, int]) -> list[tuple[int, int]]:
+    pieces = [
+        (_integer(start, "collect_freq: a step"), _frequency(freq, f"collect_freq from step {start} on"))
+        for start, freq in schedule.items()
+    ]
+    pieces.sort(reverse=True)
+    if not pieces or pieces[-1][0] not in {0, 1}:
+        raise ValueError(f"collect_freq: a schedule must say what holds from step 0 on, got {dict(schedule)!r}")
+    return pieces
+
+
+def _integer(value: object, name: str) -> int:
+    # operator.index would let True through.
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be an int, a schedule such as {{0: 1, 1000: 50}} or a callable, got {value!r}")
+    return int(value.__index__())
+
+
+def _frequency(value: object, name: str) -> int:
+    freq = _integer(value, name)
+    if freq < 1:
+        raise ValueError(f"{name} must be at least 1, got {freq}")
+    return freq

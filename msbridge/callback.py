@@ -1,0 +1,264 @@
+"""The callback that goes into `Model.train`, `Model.fit` or `Model.eval`."""
+
+import functools
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from mindspore.train.callback import Callback
+
+from msbridge._evaluation import metric_scalars
+from msbridge._run import Ranks, StepCounter, check_ranks, find_rank, writes
+from msbridge._schedule import CollectFreq, Schedule
+from msbridge._training import Training
+from msbridge.collectors import Collector, Value, default_collectors
+from tbwriter import SinkError, SummaryWriter
+
+_CLOSE_SECS = 10.0
+_NEVER = (1 << 63) - 1
+
+_log = logging.getLogger(__name__)
+
+Hook = TypeVar("Hook", bound=Callable[..., Any])
+
+
+def _guarded(hook: Hook) -> Hook:
+    """Keep a hook's errors out of the training loop: say the first one and switch the callback off."""
+
+    @functools.wraps(hook)
+    def guarded(self: "TensorBoardCallback", *args: Any) -> Any:
+        if self._off:
+            return None
+        try:
+            return hook(self, *args)
+        except Exception as error:
+            if isinstance(error, SinkError) and self._strict:
+                raise
+            self._switch_off(f"{hook.__name__} failed: {type(error).__name__}: {error}")
+            return None
+
+    return guarded  # type: ignore[return-value]
+
+
+class TensorBoardCallback(Callback):  # type: ignore[misc]
+    """Write the curves of a training into `summary_dir/rank_N`.
+
+    By default: `train/loss`, `train/learning_rate`, `train/grad_norm` (of every step), `train/loss_scale` and
+    `train/overflow` where the step returns them, `train/step_time`, `train/samples_per_sec`, `train/tokens_per_sec`
+    with `tokens_per_step`, `train/epoch`, and `val/<metric>` after an evaluation. Steps count from 1 and go on over
+    epochs, over several trainings with one callback, and after a resume.
+
+    The training is never changed: weights are bit for bit those without the callback. No exception reaches the loop,
+    but SinkError with `strict`. A collected step costs one copy from the device; other steps cost none.
+
+    In data-sink mode MindSpore calls once a sink. `collect_freq` still counts steps: a sink is collected when a step
+    inside it is due; the loss is then that of its last step, the gradient norm that of every step.
+
+    The directory is `rank_0` for a single process too, so that a run that goes on with more devices keeps its place.
+
+    Args:
+        summary_dir: a path, `~`, `os.PathLike`, or a URL such as `s3://bucket/run`. Not used with `writer`.
+        collect_freq: every n steps (`step % n == 0`), a schedule such as `{0: 1, 1000: 50}`, or a callable that is
+            given the step and answers yes, no or a frequency. The first step is always collected.
+        collectors: what to collect, instead of `default_collectors()`.
+        ranks: which ranks write: "all", "first", "last", some ranks, or a callable that is given the rank.
+        tokens_per_step: tokens this process trains in a step.
+        writer: where to write instead. It is flushed when a training ends and stays open.
+        initial_step: the steps trained before, where `initial_epoch` of `Model.train` does not tell.
+        purge_step: voids what an earlier session wrote from there on. A training that resumes, by `initial_epoch` or
+            `initial_step`, needs none: it voids what lies beyond its start.
+        flush_secs, max_file_size, filename_suffix, storage_options, max_queue_bytes, on_full, block_secs, strict: as
+            SummaryWriter has them.
+
+    Raises:
+        TypeError, ValueError: an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        summary_dir: str | os.PathLike[str] | None,
+        collect_freq: CollectFreq = 10,
+        *,
+        collectors: Sequence[Collector] | None = None,
+        ranks: Ranks = "all",
+        tokens_per_step: int | None = None,
+        writer: SummaryWriter | None = None,
+        initial_step: int | None = None,
+        purge_step: int | None = None,
+        flush_secs: float = 1.0,
+        max_file_size: int | None = None,
+        filename_suffix: str = "",
+        storage_options: Mapping[str, Any] | None = None,
+        max_queue_bytes: int = 64 << 20,
+        on_full: Literal["block", "drop", "raise"] = "block",
+        block_secs: float = 5.0,
+        strict: bool = False,
+    ) -> None:
+        super().__init__()
+        if writer is None and summary_dir is None:
+            raise ValueError("summary_dir must be a directory when no writer is given, got None")
+        self._collectors = default_collectors() if collectors is None else list(collectors)
+        for collector in self._collectors:
+            if not isinstance(collector, Collector):
+                raise TypeError(f"collectors must be Collector objects, got {collector!r}")
+        for name, number in (("tokens_per_step", tokens_per_step), ("initial_step", initial_step)):
+            if number is not None and (isinstance(number, bool) or not hasattr(number, "__index__")):
+                raise TypeError(f"{name} must be an int, got {number!r}")
+            if number is not None and number < 0:
+                raise ValueError(f"{name} must not be negative, got {number}")
+        self._schedule = Schedule(collect_freq)
+        self._ranks = check_ranks(ranks)
+        self._tokens_per_step = tokens_per_step
+        self._given_writer = writer
+        self._make_writer: Callable[..., SummaryWriter] | None = None
+        self._strict = strict or writer is not None  # a writer that is not strict raises no SinkError
+        self._purge_step = purge_step
+        if writer is None:
+            assert summary_dir is not None
+            directory = os.fspath(summary_dir)
+            if "://" not in directory:  # where it is now, whatever directory the training changes to
+                directory = os.path.abspath(os.path.expanduser(directory))
+            self._make_writer = functools.partial(
+                SummaryWriter, directory, flush_secs=flush_secs, filename_suffix=filename_suffix,
+                storage_options=storage_options, max_file_size=max_file_size, max_queue_bytes=max_queue_bytes,
+                on_full=on_full, block_secs=block_secs, strict=strict,
+            )  # fmt: skip
+            # Wrong options must raise here, where the user stands, not at the first epoch.
+            self._make_writer(purge_step=purge_step, write_to_disk=False).close()
+        self._writer: SummaryWriter | None = None
+        self._opened = False  # this callback has written here before
+        self._off = False
+        self._depth = 0  # of `with`: Model.fit enters once more for each validation
+        self._steps = StepCounter(initial_step)
+        self._recorded: dict[str, Value] = {}
+        self._training: Training | None = None
+
+    def set_collect_freq(self, collect_freq: CollectFreq) -> None:
+        """Change what is collected, from the next step on; the same kinds of value as the constructor's.
+
+        Raises:
+            TypeError, ValueError: it is wrong.
+        """
+        self._schedule = Schedule(collect_freq)
+
+    def record(self, values: Mapping[str, Value]) -> None:
+        """Add {tag: number or device tensor with one element} to the next collection and its one copy.
+
+        Call it from the training thread. Of several values for one tag the last one counts.
+        """
+        self._recorded.update(values)
+
+    def __enter__(self) -> "TensorBoardCallback":
+        self._depth += 1
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._finish(failing=exc[0] is not None)
+
+    @_guarded
+    def on_train_begin(self, run_context: Any) -> None:
+        """Put the tap in, before the graph is compiled."""
+        if self._is_writing_rank():
+            params = run_context.original_args()
+            self._steps.begin(params)
+            self._training = Training(params, self._collectors, self._steps, self._tokens_per_step)
+
+    @_guarded
+    def on_train_epoch_begin(self, run_context: Any) -> None:
+        """Open the event file at the first epoch, when the first step's number is known."""
+        if self._training is not None:
+            self._begin_steps(self._training, run_context.original_args())
+
+    @_guarded
+    def on_train_step_begin(self, run_context: Any) -> None:
+        """Decide whether the step is collected."""
+        if self._training is not None:
+            self._training.plan(run_context.original_args(), self._schedule)
+
+    @_guarded
+    def on_train_step_end(self, run_context: Any) -> None:
+        """Collect the step, or only note that it ended."""
+        if self._training is not None:
+            params = run_context.original_args()
+            writer = self._begin_steps(self._training, params)
+            if self._training.end_step(params, self._schedule):
+                recorded, self._recorded = self._recorded, {}
+                self._training.collect(params, recorded, writer)
+
+    @_guarded
+    def on_train_end(self, run_context: Any) -> None:
+        """End here only where nobody uses the callback as a context manager, as Model does."""
+        if self._depth == 0:
+            self._finish(failing=False)
+
+    @_guarded
+    def on_eval_begin(self, run_context: Any) -> None:
+        """Stop the clock: validation is no training time."""
+        if self._training is not None:
+            self._training.clock.pause()
+
+    @_guarded
+    def on_eval_end(self, run_context: Any) -> None:
+        """Write the metrics as `val/<metric>` at the step the training has got to."""
+        if self._training is None and not self._is_writing_rank():
+            return
+        params = run_context.original_args()
+        scalars = metric_scalars(params.get("metrics"), params.get("eval_results"))
+        if self._writer is None:
+            # An evaluation on its own voids nothing of what a training wrote.
+            self._writer = self._open(purge_step=_NEVER)
+        if scalars:
+            self._writer.add_metrics(scalars, self._steps.last)
+        if self._training is not None:
+            self._training.clock.resume()
+        elif self._depth == 0:
+            self._finish(failing=False)
+
+    def _is_writing_rank(self) -> bool:
+        self._rank = find_rank()
+        return writes(self._rank, self._ranks)
+
+    def _begin_steps(self, training: Training, params: Any) -> SummaryWriter:
+        if self._writer is None:
+            done = training.begin_steps(params)
+            self._writer = self._open(purge_step=done + 1 if done or self._opened else None)
+        return self._writer
+
+    def _open(self, purge_step: int | None) -> SummaryWriter:
+        self._opened = True
+        if self._make_writer is None:
+            assert self._given_writer is not None
+            return self._given_writer
+        if self._purge_step is not None:
+            purge_step, self._purge_step = self._purge_step, None  # it was meant for the first session
+        return self._make_writer(purge_step=purge_step, rank=self._rank.rank)
+
+    def _finish(self, *, failing: bool) -> None:
+        """Take the tap out; close the file, or flush the user's. While the training fails, never raise over it."""
+        try:
+            training, self._training = self._training, None
+            if training is not None:
+                training.stop()
+            writer, self._writer = self._writer, None
+            if writer is None:
+                return
+            if writer is self._given_writer:
+                writer.flush(_CLOSE_SECS)
+            else:
+                writer.close(_CLOSE_SECS)
+        except Exception as error:
+            if isinstance(error, SinkError) and self._strict and not failing:
+                raise
+            _log.warning("the end of the event file failed: %s: %s", type(error).__name__, error)
+
+    def _switch_off(self, why: str) -> None:
+        self._off = True
+        _log.warning("the TensorBoard callback is switched off, the training goes on: %s", why)
+        try:
+            if self._training is not None:
+                self._training.stop()
+        except Exception as error:
+            _log.warning("the gradient tap stays in: %s: %s", type(error).__name__, error)

@@ -1,0 +1,61 @@
+"""Everything that must be done at exit or after a fork, over all workers of the process.
+
+One exit handler and one fork handler, however many writers come and go.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+import weakref
+from typing import Protocol
+
+EXIT_SECS = 10.0
+"""The longest time that an exit of the process waits for storage, over all writers."""
+
+
+class Closable(Protocol):
+    """A worker, as far as this module is concerned."""
+
+    def start_closing(self, timeout: float) -> None:
+        """Begin to end; must not block."""
+
+    def finish_closing(self, timeout: float) -> None:
+        """Wait for the end."""
+
+    def after_fork_in_child(self) -> None:
+        """Become inert."""
+
+
+_live: weakref.WeakSet[Closable] = weakref.WeakSet()
+
+
+def add(worker: Closable) -> None:
+    """Have `worker` closed at exit."""
+    _live.add(worker)
+
+
+def remove(worker: Closable) -> None:
+    """Forget a closed worker."""
+    _live.discard(worker)
+
+
+@atexit.register
+def _close_all() -> None:
+    """Store what is left of every open writer; exit handlers run while daemon threads still do."""
+    workers = list(_live)
+    deadline = time.monotonic() + EXIT_SECS
+    for worker in workers:
+        worker.start_closing(EXIT_SECS)
+    for worker in workers:
+        worker.finish_closing(max(0.0, deadline - time.monotonic()))
+
+
+def _after_fork_in_child() -> None:
+    for worker in list(_live):
+        worker.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

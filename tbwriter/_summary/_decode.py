@@ -1,0 +1,164 @@
+"""Decode serialised Events of any writer into plain values, as TensorBoard's readers take them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.message import DecodeError
+
+from tbwriter._pb import tfevents_pb2 as pb
+
+_DTYPES: dict[int, tuple[str, str]] = {
+    # DataType -> NumPy dtype, and the field that holds values outside of tensor_content
+    pb.DT_FLOAT: ("<f4", "float_val"),
+    pb.DT_DOUBLE: ("<f8", "double_val"),
+    pb.DT_INT32: ("<i4", "int_val"),
+    pb.DT_UINT8: ("u1", "int_val"),
+    pb.DT_INT16: ("<i2", "int_val"),
+    pb.DT_INT8: ("i1", "int_val"),
+    pb.DT_INT64: ("<i8", "int64_val"),
+    pb.DT_BOOL: ("?", "bool_val"),
+    pb.DT_UINT16: ("<u2", "int_val"),
+    pb.DT_UINT32: ("<u4", "uint32_val"),
+    pb.DT_UINT64: ("<u8", "uint64_val"),
+}
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value of an event.
+
+    Attributes:
+        tag: its name.
+        plugin: the plugin that shows it: "scalars", "histograms", "images", "audio", "text", …; "" when unknown.
+        data: by plugin: scalars a float; histograms float64 of shape [k, 3] (left, right, count); images and audio a
+            list of encoded files as bytes; text a str, or an array of str; anything else an array, or None.
+        display_name: the title, where this Value carries one.
+        description: the text for the card, where this Value carries one.
+        content: the plugin's own metadata, serialised, where this Value carries it.
+    """
+
+    tag: str
+    plugin: str
+    data: Any = field(repr=False)
+    display_name: str = ""
+    description: str = ""
+    content: bytes = b""
+
+    def scalar(self) -> float | None:
+        """Return the number of a scalar; None for any other kind."""
+        return self.data if isinstance(self.data, float) else None
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event.
+
+    Attributes:
+        wall_time: seconds since 1970.
+        step: of its values.
+        values: what it holds; empty for events that mark something.
+        file_version: in the first event of a file.
+        session_log: "START", "STOP" or "CHECKPOINT" in a session's marks.
+        writer: the program that wrote the file, in its first event.
+        graph_def: a serialised GraphDef.
+    """
+
+    wall_time: float
+    step: int
+    values: tuple[Value, ...] = ()
+    file_version: str | None = None
+    session_log: str | None = None
+    writer: str | None = None
+    graph_def: bytes | None = field(default=None, repr=False)
+
+
+def decode(data: bytes, plugins: dict[str, str]) -> Event:
+    """Return the Event in `data`.
+
+    Args:
+        data: a serialised Event.
+        plugins: tag -> plugin as known so far; filled in here, since only a tag's first Value says it.
+
+    Raises:
+        ValueError: `data` is no Event.
+    """
+    try:
+        event = pb.Event.FromString(data)
+    except DecodeError as exc:
+        raise ValueError(str(exc)) from exc
+    what = event.WhichOneof("what")
+    return Event(
+        wall_time=event.wall_time,
+        step=event.step,
+        values=tuple(_value(value, plugins) for value in event.summary.value),
+        file_version=event.file_version if what == "file_version" else None,
+        session_log=pb.SessionLog.SessionStatus.Name(event.session_log.status) if what == "session_log" else None,
+        writer=event.source_metadata.writer or None,
+        graph_def=event.graph_def if what == "graph_def" else None,
+    )
+
+
+def _value(value: pb.Summary.Value, plugins: dict[str, str]) -> Value:
+    form = value.WhichOneof("value")
+    legacy = {"simple_value": "scalars", "histo": "histograms", "image": "images", "audio": "audio"}
+    plugin = plugins.setdefault(value.tag, value.metadata.plugin_data.plugin_name or legacy.get(form or "", ""))
+    data: Any = None
+    if form == "simple_value":
+        data = float(value.simple_value)
+    elif form == "histo":
+        data = _legacy_histogram(value.histo)
+    elif form == "image":
+        data = [value.image.encoded_image_string]
+    elif form == "audio":
+        data = [value.audio.encoded_audio_string]
+    elif form == "tensor":
+        data = _tensor(value.tensor, plugin)
+    meta = value.metadata
+    return Value(value.tag, plugin, data, meta.display_name, meta.summary_description, bytes(meta.plugin_data.content))
+
+
+def _legacy_histogram(histo: pb.HistogramProto) -> npt.NDArray[np.float64]:
+    """Return buckets as TensorBoard 2.21 does: the outer edges are the data's, empty ends are left out."""
+    limits, counts = np.array(histo.bucket_limit), np.array(histo.bucket)
+    used = np.flatnonzero(counts)
+    if not len(used) or len(limits) != len(counts):
+        return np.empty((0, 3))
+    first, last = used[0], used[-1]
+    rights = np.append(limits[first:last], histo.max)
+    lefts = np.insert(limits[first:last], 0, histo.min)
+    return np.stack([lefts, rights, counts[first : last + 1]], axis=1)
+
+
+def _tensor(tensor: pb.TensorProto, plugin: str) -> Any:
+    shape = [dim.size for dim in tensor.tensor_shape.dim]
+    if tensor.dtype == pb.DT_STRING:
+        items = list(tensor.string_val)
+        if plugin == "images":
+            return items[2:]
+        if plugin == "text":
+            texts = [item.decode("utf-8", "replace") for item in items]
+            if not shape:
+                return texts[0] if texts else ""
+            return np.array(texts, object).reshape(shape) if np.prod(shape) == len(texts) else np.array(texts, object)
+        return items
+    if tensor.dtype not in _DTYPES:
+        return None
+    dtype, name = _DTYPES[tensor.dtype]
+    content = tensor.tensor_content
+    if content:
+        if len(content) % np.dtype(dtype).itemsize:
+            return None
+        array = np.frombuffer(content, dtype)
+    else:
+        array = np.array(getattr(tensor, name), dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    if array.size == 1 and count > 1:
+        array = np.full(count, array[0])  # TensorProto's short form of a constant
+    if array.size != count:
+        return array
+    array = array.reshape(shape)
+    return float(array.reshape(-1)[0]) if plugin == "scalars" and array.size == 1 else array
