@@ -35,7 +35,8 @@ def latency(setting: Setting) -> list[Figure]:
     samples = alternate(writers, setting.rounds, sample, setting.progress.tick)
     how = (
         f"Every call timed with perf_counter_ns, ten scalars a step without a pause, so the writer's thread is behind "
-        f"and busy; {ours} calls a round ({theirs} for the peers) after a tenth as many untimed; {setting.rounds} rounds."
+        f"and busy; {ours} calls a round ({theirs} for the peers) after a tenth as many untimed; {setting.rounds} "
+        "rounds."
     )
     note = f"Two readings of the clock around nothing show {timer_cost_ns():.0f} ns; that is in every number."
     figures = []
@@ -46,9 +47,9 @@ def latency(setting: Setting) -> list[Figure]:
         targets = []
         if label == "p50" and TENSORBOARDX in setting.peers:
             over = ratios[f"{TENSORBOARDX} / {TBWRITER}"]
-            targets.append(Target.judge(f"{TENSORBOARDX}'s median over tbwriter's", "at least", 15, over))
+            targets.append(Target.judge(f"times tbwriter's, for {TENSORBOARDX}", "at least", 15, over))
         if label == "p99.9":
-            targets.append(Target.judge("in us", "at most", 1000, values[TBWRITER]))
+            targets.append(Target.judge("us", "at most", 1000, values[TBWRITER]))
         title = f"Caller's time for one add_scalar, {label}"
         figures.append(Figure(f"caller_{label}", title, "us", how, values, ratios, targets, [note]))
     return figures
@@ -95,10 +96,10 @@ def beside_histograms(setting: Setting) -> list[Figure]:
             name="caller_beside_histograms",
             title="Caller's time for one add_scalar while 1 M values after the other are counted",
             unit="us",
-            how=f"As above, tbwriter alone: {arrays} histograms of 1 M float32 are queued, then {arrays * 1000} calls of "
-            f"add_scalar timed; {setting.rounds} rounds.",
+            how=f"As above, tbwriter alone: {arrays} histograms of 1 M float32 are queued, then {arrays * 1000} calls "
+            f"of add_scalar timed; {setting.rounds} rounds.",
             values=us,
-            targets=[Target.judge("p99.9 in us", "at most", 1000, us["p99.9"])],
+            targets=[Target.judge("us at p99.9", "at most", 1000, us["p99.9"])],
         )
     ]
 
@@ -146,7 +147,7 @@ def metrics(setting: Setting) -> list[Figure]:
             how=f"tbwriter alone, a new dict each step, {steps} steps without a pause; {setting.rounds} rounds.",
             values=values,
             ratios={"ten add_scalar / add_metrics": ratio(samples["ten add_scalar"], samples["add_metrics"])},
-            targets=[Target.judge("in us", "at most", 4, values["add_metrics"])],
+            targets=[Target.judge("us", "at most", 4, values["add_metrics"])],
             notes=[f"Two readings of the clock around nothing show {timer_cost_ns():.0f} ns; that is in every number."],
         )
     ]

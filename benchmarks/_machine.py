@@ -65,20 +65,15 @@ def _file_system(directory: Path) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of all packages that take part."""
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    installed = {item.metadata["Name"]: item.version for item in importlib.metadata.distributions()}
+    return {name: installed[name] for name in _PACKAGES if name in installed}
 
 
 def commit() -> str:
-    """Return the commit that was measured, "+" behind it when the measured code was changed since."""
+    """Return the commit that was measured, with a "+" when the product was changed since."""
     try:
         head = _git("rev-parse", "--short=12", "HEAD")
-        return head + ("+" if _git("status", "--porcelain", "tbwriter", "benchmarks/*.py") else "")
+        return head + ("+" if _git("status", "--porcelain", "tbwriter") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 

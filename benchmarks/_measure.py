@@ -88,7 +88,7 @@ def quantile(ordered: Sequence[int], fraction: float) -> float:
 
 
 def timer_cost_ns() -> float:
-    """Return what two readings of the clock around nothing show, in ns: every single timed call is that much too long."""
+    """Return what two readings of the clock around nothing show, in ns: by so much each timed call is too long."""
     clock = time.perf_counter_ns
     found = []
     for _ in range(20_000):

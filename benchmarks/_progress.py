@@ -52,6 +52,19 @@ class _Rich:
         self.bars.update(self._task, description=f"{self._figure}: {self._samples} samples", refresh=True)
 
 
+class _Silent:
+    def begin(self, figure: str) -> None:
+        pass
+
+    def tick(self) -> None:
+        pass
+
+
+def silent() -> Progress:
+    """Return a progress that shows nothing."""
+    return _Silent()
+
+
 @contextlib.contextmanager
 def showing(total: int) -> Iterator[Progress]:
     """Show the progress through `total` figures."""

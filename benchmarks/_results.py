@@ -32,7 +32,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Target:
-    """What a number has to reach, and whether it does.
+    """What a number has to reach, `bound` `limit` `text`, and whether it does.
 
     `verdict` is "met" or "missed" when all of the interval lies on one side of `limit`; "unclear, met" and "unclear,
     missed" go by the median.
@@ -115,7 +115,7 @@ class Result:
             ValueError: it is not JSON, or a field is missing, unknown, of another type or no finite number.
         """
         data = json.loads(path.read_text(encoding="utf-8"))
-        result = _parse(cls, data, str(path.name))
+        result: Result = _parse(cls, data, str(path.name))
         if result.schema != SCHEMA:
             raise ValueError(f"{path.name}: schema: got {result.schema}, want {SCHEMA}; measure again")
         return result

@@ -57,7 +57,7 @@ def queue_to_disk(setting: Setting) -> list[Figure]:
             values={writer: spread(cpu[writer]) for writer in writers},
             ratios=ratios,
             targets=[
-                Target.judge(f"{peer}'s over tbwriter's", "at least", 30, ratios[f"{peer} / {TBWRITER}"])
+                Target.judge(f"times tbwriter's, for {peer}", "at least", 30, ratios[f"{peer} / {TBWRITER}"])
                 for peer in (TENSORBOARDX, TORCH)
                 if peer in setting.peers
             ],

@@ -32,8 +32,8 @@ class Setting:
     scalars: int = 100_000
     rounds: int = 3
     step_ms: float = 5.0
-    block_steps: int = 400
-    blocks: int = 4
+    block_steps: int = 200
+    blocks: int = 8
     memory_scalars: int = 10_000_000
     quick: bool = False
 

@@ -47,6 +47,15 @@ def to_float32(tensor: Any) -> Any:
     return _cast(tensor, ms.float32)
 
 
+def to_scalar(tensor: Any) -> Any:
+    """Make a tensor with one element a float32 of shape [] that is no Parameter, on the device.
+
+    The sum of one element is exact. Stack refuses a Parameter beside a tensor.
+    """
+    tensor = to_float32(tensor)
+    return mint.sum(tensor) if tensor.ndim or isinstance(tensor, ms.Parameter) else tensor
+
+
 def mean(value: Any) -> Any:
     """Average tensors, numbers, or lists of them, of any shape, without a copy to the host."""
     if isinstance(value, list | tuple):
@@ -57,8 +66,7 @@ def mean(value: Any) -> Any:
         return mint.mean(_stack(tensors)) if len(tensors) > 1 else tensors[0]
     if not is_tensor(value):
         return float(value)
-    tensor = to_float32(value)
-    return mint.mean(tensor) if tensor.ndim else tensor
+    return to_scalar(value) if value.size == 1 else mint.mean(to_float32(value))
 
 
 def pack(tensors: Sequence[Any]) -> Any:
@@ -90,10 +98,8 @@ class Transfer:
         """
         if tensor.size != 1:
             raise ValueError(f"want a tensor with one element, got shape {tuple(tensor.shape)}")
-        tensor = to_float32(tensor)
-        # From shape [1] or [1, 1] to []: the sum of one element is exact.
         position = len(self._scalars)
-        self._scalars.append(mint.sum(tensor) if tensor.ndim else tensor)
+        self._scalars.append(to_scalar(tensor))
         return lambda: float(self._read(position - len(self._scalars)))
 
     def vector(self, tensor: Any) -> Callable[[], Array]:

@@ -40,6 +40,10 @@ class Stage:
     def __init__(self, collectors: Iterable[Collector]) -> None:
         self._collectors = list(collectors)
 
+    def only(self, kind: type[Collector]) -> "Stage":
+        """Give a stage with the collectors of one class."""
+        return Stage(collector for collector in self._collectors if isinstance(collector, kind))
+
     def ask(self, context: Context, recorded: Mapping[str, Value], transfer: Transfer) -> list[_Answer]:
         """Collect {tag: value}; device tensors are noted in `transfer`."""
         collectors = [*self._collectors, *([_Recorded(recorded)] if recorded else [])]

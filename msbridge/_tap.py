@@ -15,7 +15,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, mint, nn, ops
 
-from msbridge._device import pack, to_float32
+from msbridge._device import pack, to_float32, to_scalar
 
 COUNT_MODULUS = 1 << 20  # calls are counted in float32 beside the norm: stay far below 2**24; a multiple of any ring
 _numbers = itertools.count()  # Parameters of one graph need different names
@@ -119,9 +119,8 @@ class GradTap(nn.Cell):  # type: ignore[misc]
         sums = [mint.sum(self.square(to_float32(grad))) for grad in grads]
         self.squares.append(self.add_n(sums) if len(sums) > 1 else sums[0])
         if self.wants_rates and self.schedules:
-            # pack copies: other callbacks may assign to the learning rate before this one reads it.
-            found = [_ask(schedule, self.global_step) for schedule in self.schedules]
-            self.rates = pack([mint.sum(to_float32(rate)) if rate.ndim else to_float32(rate) for rate in found])
+            # A copy: other callbacks may assign to the learning rate before this one reads it.
+            self.rates = pack([to_scalar(_ask(schedule, self.global_step)) for schedule in self.schedules])
 
 
 def _ask(schedule: nn.Cell, global_step: Any) -> Any:

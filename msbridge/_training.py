@@ -11,7 +11,7 @@ from msbridge._run import StepCounter
 from msbridge._schedule import Schedule
 from msbridge._stage import Stage
 from msbridge._tape import Tape
-from msbridge.collectors import Collector, Context, Value
+from msbridge.collectors import Collector, Context, GradNorm, Value
 from tbwriter import SummaryWriter
 
 _MOST_SILENT = 3  # gradient accumulation calls the reducer every few steps only
@@ -33,6 +33,7 @@ class Training:
         self._planned = (-1, False)  # a step that began, and whether it will be collected
         self._tape: Tape | None = None
         self._no_tap = ""
+        self._params: Any = None  # of the newest step
         self._silent = 0  # collections in a row without a call of the tap
         if any(collector.uses_tap for collector in collectors):
             sink_size = params.get("sink_size", 1) if params.get("dataset_sink_mode") else 1
@@ -59,6 +60,7 @@ class Training:
 
     def end_step(self, params: Any, schedule: Schedule) -> bool:
         """Note that a step, or a sink, ended. Tells whether to collect it."""
+        self._params = params
         collected = self.plan(params, schedule)
         step = self._steps.now(params)
         self.clock.step_end(step, step - self._steps.last, params)
@@ -66,6 +68,13 @@ class Training:
         if not collected and self._tape is not None:
             self._tape.keep(step)
         return collected
+
+    def drain(self, recorded: Mapping[str, Value], writer: SummaryWriter) -> None:
+        """Write, at the training's end, what waits for a collection that will not come: one more copy."""
+        waiting = self._tape is not None and self._steps.last > self._collected
+        if self._params is not None and (waiting or recorded):
+            self._stage = self._stage.only(GradNorm)
+            self.collect(self._params, recorded, writer)
 
     def collect(self, params: Any, recorded: Mapping[str, Value], writer: SummaryWriter) -> None:
         """Ask the collectors, copy from the device once, and write."""

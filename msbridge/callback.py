@@ -238,11 +238,18 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
 
     def _finish(self, *, failing: bool) -> None:
         """Take the tap out; close the file, or flush the user's. While the training fails, never raise over it."""
+        training, self._training = self._training, None
+        writer, self._writer = self._writer, None
         try:
-            training, self._training = self._training, None
+            if training is not None:
+                recorded, self._recorded = self._recorded, {}
+                if writer is not None and not self._off:
+                    training.drain(recorded, writer)
+        except Exception as error:
+            _log.warning("the last steps are not drawn: %s: %s", type(error).__name__, error)
+        try:
             if training is not None:
                 training.stop()
-            writer, self._writer = self._writer, None
             if writer is None:
                 return
             if writer is self._given_writer:

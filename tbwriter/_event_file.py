@@ -125,7 +125,11 @@ class EventFile:
         while self._parts and size < _CHUNK_BYTES:
             part = self._parts[0]
             if part.pending:
-                part = part._replace(records=self._encode(part.pending))
+                record = self._encode(part.pending)
+                if record is None:
+                    self._drop(self._parts.popleft())
+                    continue
+                part = part._replace(records=record)
             if size + len(part.records) > room and not (fresh and not size):
                 self._roll_needed = not self._chunk
                 break
@@ -137,8 +141,8 @@ class EventFile:
             size += len(part.records)
         self._chunk_bytes = b"".join(records)
 
-    def _encode(self, pending: Pending) -> bytes:
-        """Return the record, or nothing where there is nothing to show or it cannot be encoded."""
+    def _encode(self, pending: Pending) -> bytes | None:
+        """Return the record, empty where there is nothing to show, or None where it cannot be encoded."""
         summary = pending.summary
         try:
             values = summary.values(summary.tag not in self._described)
@@ -146,11 +150,15 @@ class EventFile:
                 return b""
             return _record.frame(_summary.event(values, pending.step, pending.wall_time))
         except Exception as exc:  # one summary must not end the writer
-            self.dropped += 1
             if summary.tag not in self._failed:
                 self._failed.add(summary.tag)
                 _log.warning("tag %r cannot be encoded and is left out: %s. Said once for this tag", summary.tag, exc)
-            return b""
+            return None
+
+    def _drop(self, part: Part) -> None:
+        self.dropped += part.size
+        self.waiting -= part.size
+        self.buffered -= part.held
 
     def _store_chunk(self) -> None:
         if self._chunk_bytes:

@@ -95,16 +95,20 @@ class EntryQueue:
                 return
             self._heavy += size
             self.entries.append(item)
-            if not self._woken and (len(self.entries) > self._wake_mark or self._heavy > self._max_bytes // 4):
+            if self._woken:
+                self._update_threshold()
+            elif len(self.entries) > self._wake_mark or self._heavy > self._max_bytes // 4:
+                # Up to here large entries cannot lower the threshold below the mark, so it is left alone.
                 self._woken = True
                 self._wake()
-            self._update_threshold()
+                self._update_threshold()
 
     def _has_room(self, size: int) -> bool:
         if len(self.entries) >= self._max_entries:
             return False
-        held = self._heavy + len(self.entries) * _ENTRY_BYTES
-        return held + size <= self._max_bytes or held == 0
+        if size and not self._heavy:
+            return True  # alone it may be larger than the whole queue
+        return self._heavy + len(self.entries) * _ENTRY_BYTES + size <= self._max_bytes
 
     def _wait_for_room(self, size: int) -> bool:
         self._woken = True

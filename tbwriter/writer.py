@@ -10,7 +10,7 @@ import datetime
 import os
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -170,11 +170,13 @@ class SummaryWriter:
         self._add_scalar(tag, scalar_value, global_step, walltime, display_name, summary_description)
 
     def _add_scalar(self, tag: Any, value: Any, step: Any, walltime: Any, display_name: str, description: str) -> None:
-        tag = _summary.check_tag(tag)
+        known = type(tag) is str and tag in self._plain
+        tag = tag if known else _summary.check_tag(tag)
         number = _summary.as_scalar(value, tag, self._told)
         step = _summary.as_step(step, tag)
         wall_time, slack = self._wall_time(walltime, tag)
-        self._claim(tag, "scalar")
+        if not known:
+            self._claim(tag, "scalar")
         if display_name or description:
             self._described.setdefault(tag, (str(display_name), str(description)))
             self._plain.pop(tag, None)
@@ -196,18 +198,17 @@ class SummaryWriter:
         Raises:
             TypeError, ValueError, WriterClosedError: as `add_scalar`; then none of `metrics` is added.
         """
-        plain = self._plain
-        for tag, value in metrics.items():
-            if not (type(value) is float and -16777216.0 <= value <= 16777216.0 and type(tag) is str and tag in plain):
-                metrics = self._checked_metrics(metrics)
-                break
+        if not (metrics.keys() <= self._plain.keys() and _are_ordinary(metrics.values())):
+            metrics = self._checked_metrics(metrics)
         if type(step) is not int or not -0x8000000000000000 <= step <= 0x7FFFFFFFFFFFFFFF:
             step = _summary.as_step(step, next(iter(metrics), ""))
         wall_time = time.time() if walltime is None else _summary.as_wall_time(walltime, next(iter(metrics), ""))
         if metrics:
             count = len(metrics)
+            entry = Scalars(tuple(metrics), [*metrics.values()], step, wall_time)
+            queue = self._queue
             # The size as size_of() gives it.
-            self._put(Scalars(tuple(metrics), [*metrics.values()], step, wall_time), 200 + 40 * count, count)
+            (self._put if queue.threshold < 0 else queue.put)(entry, 200 + 40 * count, count)
 
     def _checked_metrics(self, metrics: Mapping[str, Any]) -> dict[str, float]:
         checked = {
@@ -470,6 +471,14 @@ class SummaryWriter:
             self._open()
         assert self._worker is not None
         self._worker.put(item, size, values)
+
+
+_FLOATS = {float}
+
+
+def _are_ordinary(values: Collection[Any]) -> bool:
+    """Say whether all values are Python floats that float32 holds well: what needs no second look."""
+    return {*map(type, values)} == _FLOATS and max(values) <= 16777216.0 and min(values) >= -16777216.0
 
 
 def _directory(

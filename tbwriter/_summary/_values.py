@@ -183,6 +183,7 @@ def as_step(step: Any, tag: str) -> int:
     """
     if step is None:
         return 0
+    whole: int
     if isinstance(step, (int, np.integer)):
         whole = int(step)
     else:

@@ -18,6 +18,8 @@ from tbwriter.sinks._base import Durability, SinkStatus, whole_records
 # The handle names a file that the server no longer has, or the disk refuses the place for good.
 _LOST = frozenset({errno.ESTALE, errno.ENOENT, errno.ENOTDIR, errno.EBADF})
 _MAX_REPEATED_EIO = 3
+# Windows has no O_CLOEXEC and translates line ends without O_BINARY.
+_OPEN_FLAGS = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 class FileSink:
@@ -62,7 +64,7 @@ class FileSink:
                 self._reopen()
             view = memoryview(records)
             while self._done < len(view):
-                self._done += os.pwrite(self._fd, view[self._done :], self._offset + self._done)
+                self._done += _write_at(self._fd, view[self._done :], self._offset + self._done)
             # Deleted under our hands: what was just written is gone with it and belongs into the next segment.
             unlinked = os.fstat(self._fd).st_nlink == 0
         except OSError as exc:
@@ -78,7 +80,7 @@ class FileSink:
             self._status = replace(status, bytes_os=status.bytes_os + len(records))
 
     def _reopen(self) -> None:
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+        self._fd = os.open(self._path, _OPEN_FLAGS)
 
     def _fail(self, exc: OSError, records: bytes) -> None:
         """Count the error; raise SegmentLostError where trying again is no use."""
@@ -100,11 +102,11 @@ class FileSink:
         self._seal(Durability.OS)
         os.makedirs(self._directory, exist_ok=True)
         path = os.path.join(self._directory, name)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        fd = os.open(path, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             written = 0
             while written < len(header):
-                written += os.pwrite(fd, header[written:], written)
+                written += _write_at(fd, memoryview(header)[written:], written)
         except BaseException:
             # Never leave a file without a whole first record.
             os.close(fd)
@@ -182,3 +184,11 @@ class FileSink:
         except OSError as exc:  # NFS reports a failed write here
             self._note(exc)
         self._fd = -1
+
+
+def _write_at(fd: int, data: memoryview, offset: int) -> int:
+    """Write at `offset`, which makes a repetition after an unknown outcome harmless; return how much was taken."""
+    if hasattr(os, "pwrite"):
+        return os.pwrite(fd, data, offset)
+    os.lseek(fd, offset, os.SEEK_SET)
+    return os.write(fd, data)

@@ -201,10 +201,7 @@ def test_exit_with_twenty_open_writers_leaves_everything_of_each(tmp_path):
 
 def test_an_exit_handler_of_the_user_may_still_add(tmp_path):
     """The handler registered last runs first, and this one is registered after the import."""
-    code = """
-    import atexit
-    atexit.register(lambda: writer.add_scalar("last", 1.0, 1))
-    """
+    code = "import atexit; atexit.register(lambda: writer.add_scalar('last', 1.0, 1))"
     run_well(WRITE_LATE + code, tmp_path)
     assert scalars(tmp_path, "last") == [(1, 1.0)]
     assert scalars(tmp_path, "loss") == ALL

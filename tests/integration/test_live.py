@@ -99,7 +99,7 @@ def test_texts_show_while_the_file_grows(tensorboard, run):
                 writer.add_text("notes", f"step **{step}** 损失", step)
             writer.flush()
             tensorboard.shows(
-                lambda: tensorboard.texts(run.name, "notes"),
+                lambda: tensorboard.texts(run.name, "notes/text_summary"),
                 [(step, f"<p>step <strong>{step}</strong> 损失</p>") for step in range(end)],
             )
 
@@ -151,7 +151,7 @@ def test_rotation_loses_no_histogram_and_no_text(tensorboard, run):
                 writer.flush()
                 tensorboard.shows(lambda: counted(tensorboard, run), [(n, n + 1) for n in range(step + 1)])
         want = [(step, f"<p>step {step}</p>") for step in range(40)]
-        tensorboard.shows(lambda: tensorboard.texts(run.name, "notes"), want)
+        tensorboard.shows(lambda: tensorboard.texts(run.name, "notes/text_summary"), want)
     assert len(event_files(run.path)) > 3
 
 

@@ -166,4 +166,4 @@ def test_a_resumed_session_goes_on_in_histograms_and_texts(tensorboard, run):
     shown_steps = lambda: [step for step, _ in tensorboard.histograms(run.name, "weights")]  # noqa: E731
     tensorboard.shows(shown_steps, list(range(30)))
     want = [(step, f"<p>step {step} of {20 if step < 10 else 30}</p>") for step in range(30)]
-    tensorboard.shows(lambda: tensorboard.texts(run.name, "notes"), want)
+    tensorboard.shows(lambda: tensorboard.texts(run.name, "notes/text_summary"), want)

@@ -112,7 +112,7 @@ def test_histogram_text_and_image_tags_show_byte_for_byte(tensorboard, run):
         writer.add_text("说明 🔥", "words", 1)
         writer.add_image("图 🔥", np.zeros((1, 2, 2), np.uint8), 1)
     tensorboard.shows(lambda: tensorboard.tags("histograms", run.name), ["层 1/权重 🔥"])
-    tensorboard.shows(lambda: tensorboard.texts(run.name, "说明 🔥"), [(1, "<p>words</p>")])
+    tensorboard.shows(lambda: tensorboard.texts(run.name, "说明 🔥/text_summary"), [(1, "<p>words</p>")])
     tensorboard.shows(lambda: len(tensorboard.images(run.name, "图 🔥")), 1)
 
 

@@ -107,7 +107,7 @@ def test_frame_gives_the_golden_record():
 
 def test_frame_of_nothing_is_16_bytes():
     # Length 0, the masked CRC of eight zero bytes, and the masked CRC of no bytes.
-    assert frame(b"") == bytes.fromhex("0000000000000000" "29039807" "d8ea82a2")
+    assert frame(b"") == bytes.fromhex("000000000000000029039807d8ea82a2")
 
 
 def test_frame_is_length_crc_data_crc_in_little_endian():

@@ -1,0 +1,149 @@
+"""Programs that are measured from outside, or whose memory must hold nothing else: `python -m benchmarks._child`.
+
+Each prints one JSON object on standard output. `run` starts one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks._machine import ROOT
+from benchmarks._writers import TAGS, open_writer
+
+BEGIN, END = "/benchmark-begins", "/benchmark-ends"
+"""Paths whose stat marks in a trace of system calls where the measured part begins and ends."""
+
+
+def run(program: str, *arguments: str, under: Sequence[str] = ()) -> dict[str, Any]:
+    """Run a program of this module in a process of its own, below the command `under`; return what it prints.
+
+    Raises:
+        RuntimeError: it fails; with the end of its standard error.
+    """
+    command = [*under, sys.executable, "-m", "benchmarks._child", program, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"benchmark child {program}: exit status {done.returncode}: {done.stderr[-500:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _mark(path: str) -> None:
+    os.path.exists(path)
+
+
+def _scalars(writer: str, directory: str, count: str) -> dict[str, Any]:
+    """Add `count` scalars, ten a step, between two marks; the first includes opening, the second closing."""
+    # Opened once before, so that the imports of the writer lie outside the marks.
+    open_writer(writer, Path(directory) / "warm-up").close()
+    _mark(BEGIN)
+    logger = open_writer(writer, Path(directory) / "run")
+    for step in range(int(count) // len(TAGS)):
+        logger.log_step(step)
+    logger.close()
+    _mark(END)
+    return {}
+
+
+def _watched(writer: str, directory: str, count: str) -> dict[str, Any]:
+    """As `_scalars`, for tbwriter where there is no strace: count what goes through the os module, by thread."""
+    caller = threading.get_ident()
+    calls: dict[str, dict[str, int]] = {"caller": {}, "others": {}}
+
+    def watch(name: str) -> None:
+        wrapped = getattr(os, name)
+
+        def watched(*arguments: Any, **options: Any) -> Any:
+            who = calls["caller" if threading.get_ident() == caller else "others"]
+            who[name] = who.get(name, 0) + 1
+            return wrapped(*arguments, **options)
+
+        setattr(os, name, watched)
+
+    def opened(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and "tfevents" in str(arguments[0]) and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+            who = calls["caller" if threading.get_ident() == caller else "others"]
+            who["open"] = who.get("open", 0) + 1
+
+    open_writer(writer, Path(directory) / "warm-up").close()
+    for name in ("write", "writev", "pwrite", "fsync", "fdatasync"):
+        if hasattr(os, name):
+            watch(name)
+    sys.addaudithook(opened)
+    logger = open_writer(writer, Path(directory) / "run")
+    for step in range(int(count) // len(TAGS)):
+        logger.log_step(step)
+    logger.close()
+    return calls
+
+
+def _array_memory(writer: str, directory: str, count: str) -> dict[str, Any]:
+    """Add histograms of `count` float32 and return how far traced memory rises above where it was, in bytes."""
+    import numpy as np
+
+    logger = open_writer(writer, Path(directory))
+    assert logger.add_histogram is not None
+    values = np.random.default_rng(0).standard_normal(int(count), dtype=np.float32)
+    logger.add_histogram("weights", values[:1000], 0)
+    logger.flush()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for step in range(1, 4):
+        tracemalloc.reset_peak()
+        logger.add_histogram("weights", values, step)
+        logger.flush()
+    peak = tracemalloc.get_traced_memory()[1]
+    logger.close()
+    return {"extra_bytes": peak - before}
+
+
+def _memory(directory: str, count: str, samples: str) -> dict[str, Any]:
+    """Add `count` scalars at full rate; return the resident memory at the start and after each part, in bytes."""
+    from tbwriter import SummaryWriter
+
+    writer = SummaryWriter(directory)
+    add_scalar = writer.add_scalar
+    steps = int(count) // len(TAGS) // int(samples)
+    begin = time.perf_counter()
+    resident = []
+    for part in range(int(samples)):
+        for step in range(part * steps, part * steps + steps):
+            value = 1.0 / (step + 1)
+            for tag in TAGS:
+                add_scalar(tag, value, step)
+        writer.flush()
+        resident.append(_resident_bytes())
+    stats = writer.stats()
+    writer.close()
+    return {
+        "resident": resident,
+        "peak": _status("VmHWM"),
+        "dropped": stats.dropped,
+        "written": stats.written,
+        "secs": time.perf_counter() - begin,
+    }
+
+
+def _resident_bytes() -> int:
+    return _status("VmRSS")
+
+
+def _status(field: str) -> int:
+    """Return a field of /proc/self/status in bytes."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
+
+
+_PROGRAMS = {"scalars": _scalars, "watched": _watched, "array-memory": _array_memory, "memory": _memory}
+
+if __name__ == "__main__":
+    print(json.dumps(_PROGRAMS[sys.argv[1]](*sys.argv[2:])))

@@ -1,0 +1,247 @@
+"""A writer and the processes that are forked or spawned from its own."""
+
+import json
+import sys
+
+import pytest
+from children import run_well
+from event_files import event_files, scalars, statuses, steps, values
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+
+# What the child logs goes to a list, and what it found out to a pipe.
+FORK = """
+import json, logging, warnings
+class Kept(logging.Handler):
+    def emit(self, record):
+        said.append(record.getMessage())
+said = []
+logging.getLogger().addHandler(Kept(logging.WARNING))
+writer = SummaryWriter(logdir)
+writer.add_scalar("parent", 1.0, 1)
+def forked(work):
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        os.write(writing, json.dumps(work()).encode())
+        os.close(writing)
+        sys.exit(0)
+    os.close(writing)
+    with open(reading) as pipe:
+        told = pipe.read()
+    _, status = os.waitpid(pid, 0)
+    return told, os.waitstatus_to_exitcode(status)
+"""
+EVERYTHING = """
+def work():
+    import numpy as np
+    said.clear()
+    for step in range(50):
+        writer.add_scalar("child", float(step), step)
+        writer.add_metrics({"child": 1.0}, step)
+    writer.add_scalar_series("child", np.arange(5.0), np.arange(5))
+    writer.add_scalars("child", {"a": 1.0}, 1)
+    writer.add_histogram("hist", [1.0], 1)
+    writer.add_text("text", "words", 1)
+    flushed = writer.flush()
+    writer.close()
+    writer.close()
+    return [said, flushed]
+"""
+
+
+def test_a_forked_child_is_inert_says_so_once_and_leaves_the_parent_alone(tmp_path):
+    code = """
+    told, status = forked(work)
+    writer.add_scalar("parent", 2.0, 2)
+    writer.close()
+    say(told); say(str(status))
+    """
+    out = run_well(FORK + EVERYTHING + undented(code), tmp_path).splitlines()
+    said, flushed = json.loads(out[0])
+    assert len(said) == 1
+    assert "does nothing in its forked child" in said[0]
+    assert flushed is False
+    assert out[1] == "0"
+    assert [(tag, step) for tag, step, _ in values(tmp_path)] == [("parent", 1), ("parent", 2)]
+    assert statuses(tmp_path, recursive=True) == ["clean"]
+
+
+def undented(code):
+    return "\n".join(line.removeprefix("    ") for line in code.splitlines())
+
+
+def test_what_waits_in_the_queue_at_a_fork_is_stored_once(tmp_path):
+    code = """
+    for step in range(2, 5001):
+        writer.add_scalar("parent", float(step), step)
+    told, status = forked(lambda: None)
+    writer.close()
+    """
+    run_well(FORK + undented(code), tmp_path)
+    assert steps(tmp_path, "parent") == list(range(1, 5001))
+
+
+def test_a_child_forked_while_threads_add_never_hangs(tmp_path):
+    """Whatever lock a thread of the parent's holds at that moment, the child does not wait for it."""
+    code = """
+    stop = threading.Event()
+    def add(tag):
+        step = 0
+        while not stop.is_set():
+            writer.add_scalar(tag, 1.0, step)
+            writer.add_metrics({tag: 1.0}, step)
+            step += 1
+            if step % 500 == 0:
+                writer.flush()
+        last[tag] = step
+    last = {}
+    threads = [threading.Thread(target=add, args=(tag,)) for tag in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    def limited():
+        signal.alarm(20)
+        return work()
+    ends = [forked(limited)[1] for _ in range(20)]
+    stop.set()
+    for thread in threads:
+        thread.join()
+    writer.close()
+    say(json.dumps([ends, last]))
+    """
+    ends, last = json.loads(run_well(FORK + EVERYTHING + undented(code), tmp_path))
+    assert ends == [0] * 20
+    for tag, end in last.items():
+        assert steps(tmp_path, tag) == [step for step in range(end) for _ in range(2)]
+
+
+def test_a_writer_made_in_a_forked_child_works(tmp_path):
+    code = """
+    def work():
+        with SummaryWriter(os.path.join(logdir, "child")) as own:
+            for step in range(100):
+                own.add_scalar("child", float(step), step)
+        return said
+    told, status = forked(work)
+    writer.close()
+    say(told); say(str(status))
+    """
+    assert run_well(FORK + undented(code), tmp_path).splitlines() == ["[]", "0"]
+    assert steps(tmp_path / "child", "child") == list(range(100))
+    assert steps(tmp_path, "parent") == [1]
+
+
+def test_a_writer_made_in_a_forked_child_is_closed_at_its_exit(tmp_path):
+    code = """
+    def work():
+        global own
+        own = SummaryWriter(os.path.join(logdir, "child"), flush_secs=3600)
+        own.add_scalar("child", 1.0, 1)
+    told, status = forked(work)
+    """
+    run_well(FORK + undented(code), tmp_path)
+    assert steps(tmp_path / "child", "child") == [1]
+
+
+def test_processes_of_multiprocessing_by_fork_are_inert(tmp_path):
+    code = """
+    import multiprocessing
+    context = multiprocessing.get_context("fork")
+    def work(number):
+        for step in range(50):
+            writer.add_scalar("child", float(step), step)
+        writer.flush()
+        return number
+    with context.Pool(2) as pool:
+        say(str(pool.map(work, range(4))))
+    process = context.Process(target=work, args=(1,))
+    process.start()
+    process.join(20)
+    say(str(process.exitcode))
+    writer.add_scalar("parent", 2.0, 2)
+    writer.close()
+    """
+    out = run_well(FORK + undented(code), tmp_path)
+    assert out.splitlines() == ["[0, 1, 2, 3]", "0"]
+    assert scalars(tmp_path) == [(1, 1.0), (2, 2.0)]
+    assert statuses(tmp_path) == ["clean"]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_a_writer_made_in_a_process_of_multiprocessing_is_closed_at_its_end(tmp_path, method):
+    """Processes of multiprocessing end by os._exit, which runs no exit handlers, where they were forked."""
+    (tmp_path / "job.py").write_text(
+        "from tbwriter import SummaryWriter\n"
+        "def log(logdir):\n"
+        "    global writer\n"
+        "    writer = SummaryWriter(logdir, flush_secs=3600)\n"
+        "    writer.add_scalar('child', 1.0, 1)\n"
+    )
+    code = f"""
+    import multiprocessing
+    sys.path.insert(0, logdir)
+    import job
+    process = multiprocessing.get_context("{method}").Process(target=job.log, args=(logdir,))
+    process.start()
+    process.join(30)
+    say(str(process.exitcode))
+    """
+    assert run_well(code, tmp_path, env={"PYTHONPATH": with_path(tmp_path)}) == "0\n"
+    assert steps(tmp_path, "child") == [1]
+
+
+def with_path(path):
+    from children import environment
+
+    return f"{path}:{environment()['PYTHONPATH']}"
+
+
+def test_a_writer_sent_to_a_spawned_process_opens_a_file_of_its_own(tmp_path):
+    code = """
+    import multiprocessing
+    writer = SummaryWriter(logdir)
+    writer.add_scalar("parent", 1.0, 1)
+    process = multiprocessing.get_context("spawn").Process(target=writer.add_scalar, args=("child", 2.0, 2))
+    process.start()
+    process.join(30)
+    say(str(process.exitcode))
+    writer.add_scalar("parent", 3.0, 3)
+    writer.close()
+    """
+    assert run_well(code, tmp_path) == "0\n"
+    assert scalars(tmp_path, "parent") == [(1, 1.0), (3, 3.0)]
+    assert scalars(tmp_path, "child") == [(2, 2.0)]
+    assert statuses(tmp_path) == ["clean", "clean"]
+
+
+def test_a_pickled_copy_that_nothing_is_added_to_opens_no_file_and_no_thread(tmp_path):
+    code = """
+    import pickle
+    writer = SummaryWriter(logdir)
+    copied = pickle.loads(pickle.dumps(writer))
+    say(str([len(os.listdir(logdir)), threading.active_count()]))
+    copied.flush()
+    copied.close()
+    writer.close()
+    """
+    assert run_well(code, tmp_path) == "[1, 2]\n"
+    assert len(event_files(tmp_path)) == 1
+
+
+def test_a_pickled_copy_of_a_resumed_writer_voids_nothing(tmp_path):
+    code = """
+    import pickle
+    writer = SummaryWriter(logdir, purge_step=5)
+    copied = pickle.loads(pickle.dumps(writer))
+    copied.add_scalar("copied", 1.0, 1)
+    copied.close()
+    writer.close()
+    """
+    run_well(code, tmp_path)
+    from event_files import SESSION_START, read_file
+
+    starts = [
+        [event.step for event in read_file(path)[0] if event.session == SESSION_START] for path in event_files(tmp_path)
+    ]
+    assert starts == [[5], [2**63 - 1]]  # the last step there is voids nothing

@@ -1,0 +1,63 @@
+"""One copy from the device for a collected step, none for another."""
+
+import pytest
+
+ms = pytest.importorskip("mindspore")
+
+from mindspore import nn, ops  # noqa: E402
+from small import curve, model, sgd, train  # noqa: E402
+
+from msbridge import TensorBoardCallback  # noqa: E402
+
+pytestmark = pytest.mark.mindspore
+
+
+@pytest.mark.parametrize("rate", ["constant", "list", "cosine"])
+def test_a_collected_step_costs_one_transfer_and_any_other_none(mode, tmp_path, transfers, rate):
+    rate = {"constant": 0.1, "list": [0.1] * 12, "cosine": nn.CosineDecayLR(0.01, 0.1, 12)}[rate]
+    callbacks, copies = transfers(TensorBoardCallback(tmp_path, 5))
+    train(model(lambda net: sgd(net, rate)), 12, *callbacks)
+    assert copies == {step: int(step in {1, 5, 10}) for step in range(1, 13)}
+    assert curve(tmp_path, "train/grad_norm")[0] == list(range(1, 13))
+
+
+def test_a_ring_that_fills_up_between_collections_is_not_copied_to_the_host(mode, tmp_path, transfers, monkeypatch):
+    monkeypatch.setattr("msbridge._install._RING_STEPS", 4)
+    callbacks, copies = transfers(TensorBoardCallback(tmp_path, 20))
+    train(model(), 20, *callbacks)
+    assert {step for step, count in copies.items() if count} == {1, 20}
+    assert set(copies.values()) == {0, 1}
+    assert curve(tmp_path, "train/grad_norm")[0] == list(range(1, 21))
+
+
+def test_a_rank_that_does_not_write_reads_nothing(graph, tmp_path, transfers):
+    callbacks, copies = transfers(TensorBoardCallback(tmp_path, 1, ranks=[3]))
+    train(model(), 3, *callbacks)
+    assert copies == {1: 0, 2: 0, 3: 0}
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_schedule_can_change_while_training_runs(graph, tmp_path, transfers):
+    callback = TensorBoardCallback(tmp_path, {0: 2, 6: 5})
+
+    class Change(ms.train.Callback):
+        def on_train_step_end(self, run_context):
+            if run_context.original_args().cur_step_num == 11:
+                callback.set_collect_freq(lambda step: step in {13, 16})
+
+    callbacks, copies = transfers(callback)
+    train(model(), 16, *callbacks, Change())
+    assert [step for step, count in copies.items() if count] == [1, 2, 4, 10, 13, 16]
+    assert curve(tmp_path, "train/loss")[0] == [1, 2, 4, 10, 13, 16]
+
+
+def test_the_tap_adds_no_operator_to_the_gradients(mode):
+    """What goes into the tap comes out: the very objects in PyNative mode, equal ones in a graph."""
+    from msbridge._tap import GradTap
+
+    tap = GradTap(nn.Identity(), {}, None, 1.0, 8)
+    grads = (ops.ones(3), ops.ones((2, 2)))
+    if mode == "pynative":
+        assert tap(grads) is grads
+    else:
+        assert [grad.asnumpy().tolist() for grad in nn.Cell.__call__(tap, grads)] == [[1] * 3, [[1] * 2] * 2]

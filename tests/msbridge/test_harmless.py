@@ -1,0 +1,223 @@
+"""The training does not notice the callback, whatever happens to it."""
+
+import numpy as np
+import pytest
+
+ms = pytest.importorskip("mindspore")
+
+import mindspore.dataset as ds  # noqa: E402
+from mindspore import Tensor, nn  # noqa: E402
+from small import curve, dataset, files, model, state, tags, train, truth  # noqa: E402
+
+from msbridge import Collector, GradNorm, Loss, TensorBoardCallback, default_collectors  # noqa: E402
+from tbwriter import SinkError, SummaryWriter  # noqa: E402
+
+pytestmark = pytest.mark.mindspore
+
+
+class ConvNet(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3, pad_mode="same", weight_init="xavier_uniform")
+        self.norm, self.relu, self.pool = nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2, 2)
+        self.flatten, self.drop, self.dense = nn.Flatten(), nn.Dropout(p=0.3), nn.Dense(64, 10)
+
+    def construct(self, x):
+        return self.dense(self.drop(self.flatten(self.pool(self.relu(self.norm(self.conv(x)))))))
+
+
+def trained_state(optimizer, callbacks, steps=6):
+    ms.set_seed(7)
+    random = np.random.default_rng(0)
+    data = ds.NumpySlicesDataset(
+        (random.random((8 * steps, 1, 8, 8), "f4"), np.eye(10, dtype="f4")[random.integers(0, 10, 8 * steps)]),
+        shuffle=False,
+    ).batch(8)
+    net = ConvNet()
+    loss = nn.SoftmaxCrossEntropyWithLogits(reduction="mean")
+    trained = ms.train.Model(net, loss, optimizer(net.trainable_params()))
+    trained.train(2, data, callbacks=callbacks, dataset_sink_mode=False)
+    return [(name, value) for _, name, value in state(trained.train_network)]
+
+
+@pytest.mark.parametrize("kind", ["momentum", "adam"])
+def test_weights_and_optimizer_state_are_bit_for_bit_those_without_the_callback(mode, tmp_path, kind):
+    optimizer = {
+        "momentum": lambda params: nn.Momentum(params, [0.1] * 6 + [0.01] * 6, 0.9, weight_decay=1e-4),
+        "adam": lambda params: nn.Adam(params, nn.CosineDecayLR(1e-4, 1e-2, 12)),
+    }[kind]
+    plain = trained_state(optimizer, [])
+    watched = trained_state(optimizer, [TensorBoardCallback(tmp_path, 2)])
+    assert [name for name, _ in watched] == [name for name, _ in plain]
+    assert watched == plain
+    assert curve(tmp_path, "train/grad_norm")[0] == list(range(1, 13))
+
+
+def test_a_checkpoint_of_the_running_training_knows_nothing_of_the_tap(mode, tmp_path):
+    class Save(ms.train.Callback):
+        def on_train_step_end(self, run_context):
+            network = run_context.original_args().train_network
+            ms.save_checkpoint(network, str(tmp_path / "run.ckpt"))
+            self.trainable = [parameter.name for parameter in network.trainable_params()]
+            self.reducer = network.grad_reducer
+
+    trained, save = model(), Save()
+    names = [parameter.name for parameter in trained.train_network.get_parameters()]
+    reducer = trained.train_network.grad_reducer
+    train(trained, 3, TensorBoardCallback(tmp_path, 1), save)
+    assert list(ms.load_checkpoint(str(tmp_path / "run.ckpt"))) == names
+    assert save.trainable == [parameter.name for parameter in trained.train_network.trainable_params()]
+    assert save.reducer is not reducer
+    assert trained.train_network.grad_reducer is reducer
+
+
+class Raises(Collector):
+    def collect(self, context):
+        raise RuntimeError("no such thing")
+
+
+class WrongShape(Collector):
+    def collect(self, context):
+        return {"train/wrong": Tensor(np.ones(3, "f4"))}
+
+
+class WrongType(Collector):
+    def collect(self, context):
+        return {"train/wrong": "high"}
+
+
+class WrongTag(Collector):
+    def collect(self, context):
+        return {7: 1.0}
+
+
+class NotANumber(Collector):
+    def collect(self, context):
+        return {"train/nan": float("nan")}
+
+
+@pytest.mark.parametrize("bad", [Raises, WrongShape, WrongType, WrongTag])
+def test_a_collector_that_fails_is_reported_once_and_dropped(mode, tmp_path, said, bad):
+    train(model(), 5, TensorBoardCallback(tmp_path, 1, collectors=[bad(), *default_collectors()]))
+    assert len(said()) == 1
+    assert said()[0].startswith(f"step 1: {bad.__name__} failed and is dropped: ")
+    np.testing.assert_allclose(curve(tmp_path, "train/loss")[1], truth(5)[0], rtol=2e-6)
+    assert curve(tmp_path, "train/grad_norm")[0] == [1, 2, 3, 4, 5]
+
+
+def test_a_nan_is_drawn_and_not_an_error(graph, tmp_path, said):
+    train(model(), 2, TensorBoardCallback(tmp_path, 1, collectors=[NotANumber()]))
+    assert np.isnan(curve(tmp_path, "train/nan")[1]).all()
+    assert not said()
+
+
+def test_a_directory_that_cannot_be_made_is_said_once(mode, tmp_path, said):
+    (tmp_path / "file").write_text("")
+    trained = model()
+    train(trained, 4, TensorBoardCallback(tmp_path / "file" / "run", 1))
+    assert len(said()) == 1
+    assert "the TensorBoard callback is switched off, the training goes on" in said()[0]
+    assert type(trained.train_network.grad_reducer) is nn.Identity
+
+
+def test_a_directory_that_cannot_be_made_stops_the_training_when_strict(graph, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SinkError):
+        train(model(), 4, TensorBoardCallback(tmp_path / "file" / "run", 1, strict=True))
+
+
+def test_a_writer_that_its_user_closed_is_said_once(graph, tmp_path, said):
+    writer = SummaryWriter(tmp_path)
+
+    class Close(ms.train.Callback):
+        def on_train_step_end(self, run_context):
+            if run_context.original_args().cur_step_num == 2:
+                writer.close()
+
+    losses = []
+
+    class Seen(ms.train.Callback):
+        def on_train_step_end(self, run_context):
+            losses.append(run_context.original_args().cur_step_num)
+
+    train(model(), 6, TensorBoardCallback(None, 1, writer=writer), Close(), Seen())
+    assert losses == [1, 2, 3, 4, 5, 6]
+    assert len([line for line in said() if "switched off" in line]) == 1
+
+
+def test_a_collect_freq_that_fails_is_replaced_by_the_default(graph, tmp_path, said):
+    train(model(), 21, TensorBoardCallback(tmp_path, lambda step: 1 // (3 - step)))
+    assert len(said()) == 1
+    assert curve(tmp_path, "train/loss")[0] == [1, 2, 10, 20]
+
+
+def test_two_callbacks_in_one_training_draw_the_same(mode, tmp_path):
+    train(model(), 6, TensorBoardCallback(tmp_path / "a", 1), TensorBoardCallback(tmp_path / "b", 4))
+    norms = truth(6)[1]
+    for name in ("a", "b"):
+        steps, values = curve(tmp_path / name, "train/grad_norm")
+        assert steps == [1, 2, 3, 4, 5, 6]
+        np.testing.assert_allclose(values, norms, rtol=2e-6)
+
+
+def test_a_training_after_the_watched_one_runs_unwatched(mode, tmp_path):
+    trained = model()
+    train(trained, 3, TensorBoardCallback(tmp_path, 1))
+    size = sum(path.stat().st_size for path in files(tmp_path))
+    train(trained, 3)
+    assert sum(path.stat().st_size for path in files(tmp_path)) == size
+
+
+def test_a_graph_that_was_compiled_before_is_left_as_it_is(graph, tmp_path, said):
+    trained = model()
+    train(trained, 3)
+    train(trained, 3, TensorBoardCallback(tmp_path, 1))
+    assert len(said()) == 1
+    assert "was compiled before" in said()[0]
+    assert curve(tmp_path, "train/loss")[0] == [1, 2, 3]
+    assert "train/grad_norm" not in tags(tmp_path)
+
+
+def test_a_second_callback_finds_the_tap_that_the_graph_was_compiled_with(graph, tmp_path, said):
+    trained = model()
+    train(trained, 3, TensorBoardCallback(tmp_path / "a", 1))
+    train(trained, 3, TensorBoardCallback(tmp_path / "b", 1, collectors=[Loss(), GradNorm()]))
+    assert not said()
+    assert curve(tmp_path / "b", "train/grad_norm")[0] == [1, 2, 3]
+
+
+def test_a_reducer_that_runs_twice_a_step_is_drawn_at_collected_steps(mode, tmp_path):
+    class Twice(nn.TrainOneStepCell):
+        def construct(self, *inputs):
+            loss = self.network(*inputs)
+            grads = self.grad_no_sens(self.network, self.weights)(*inputs)
+            grads = self.grad_reducer(self.grad_reducer(grads))
+            return loss, self.optimizer(grads)
+
+    net = model().train_network.network
+    cell = Twice(net, nn.SGD(net.trainable_params(), 0.1))
+    trained = ms.train.Model(cell)
+    trained.train(1, dataset(6), callbacks=[TensorBoardCallback(tmp_path, 3)], dataset_sink_mode=False)
+    steps, values = curve(tmp_path, "train/grad_norm")
+    assert steps == [1, 3, 6]
+    np.testing.assert_allclose(values, truth(6)[1][[0, 2, 5]], rtol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"collect_freq": 0}, ValueError, "collect_freq must be at least 1, got 0"),
+        ({"collect_freq": 1.5}, TypeError, "collect_freq must be an int"),
+        ({"collect_freq": {100: 10}}, ValueError, "what holds from step 0 on"),
+        ({"ranks": "some"}, ValueError, "ranks must be"),
+        ({"ranks": [-1]}, ValueError, "ranks must not be negative"),
+        ({"collectors": [Loss]}, TypeError, "collectors must be Collector objects"),
+        ({"tokens_per_step": 1.5}, TypeError, "tokens_per_step must be an int"),
+        ({"initial_step": -1}, ValueError, "initial_step must not be negative"),
+        ({"max_file_size": -1}, ValueError, "max_file_size"),
+        ({"summary_dir": None}, ValueError, "summary_dir must be a directory"),
+    ],
+)
+def test_a_wrong_argument_raises_in_the_constructor(tmp_path, arguments, error, match):
+    with pytest.raises(error, match=match):
+        TensorBoardCallback(**{"summary_dir": tmp_path, **arguments})
