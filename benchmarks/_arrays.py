@@ -18,6 +18,10 @@ _MIB = 2**20
 # The dot products of tensorboardX and torch leave OpenBLAS threads behind that spin for some 30 ms, waiting for more:
 # without a pause they would count as the next writer's.
 _SETTLE_SECS = 0.1
+_ABOUT_BLAS = (
+    "What tensorboardX and torch show in threads other than the caller's are OpenBLAS threads that wait for the next "
+    "dot product; with OPENBLAS_NUM_THREADS=1 it is gone."
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ def histograms(setting: Setting) -> list[Figure]:
     return [
         Figure(
             name="histogram_worker",
-            title="Processor time for a histogram of 1 M float32, threads other than the caller's",
+            title="Histogram of 1 M float32: processor time of threads other than the caller's",
             unit="ms",
             how=how,
             values={writer: spread(others[writer]) for writer in writers},
@@ -74,19 +78,16 @@ def histograms(setting: Setting) -> list[Figure]:
         ),
         Figure(
             name="histogram_cpu",
-            title="Processor time for a histogram of 1 M float32, all threads",
+            title="Histogram of 1 M float32: processor time of all threads",
             unit="ms",
             how=how,
             values={writer: spread(total[writer]) for writer in writers},
-            notes=[
-                "What tensorboardX and torch show in threads other than the caller's are OpenBLAS threads that wait "
-                "for the next dot product; with OPENBLAS_NUM_THREADS=1 it is gone."
-            ],
+            notes=[_ABOUT_BLAS],
             ratios={f"{peer} / {TBWRITER}": ratio(total[peer], total[TBWRITER]) for peer in writers[1:]},
         ),
         Figure(
             name="histogram_caller",
-            title="Caller's time for a histogram of 1 M float32",
+            title="Histogram of 1 M float32: caller's time",
             unit="ms",
             how=how,
             values={writer: spread(caller[writer]) for writer in writers},
@@ -104,7 +105,7 @@ def _memory(setting: Setting, writers: list[str]) -> Figure:
         setting.progress.tick()
     return Figure(
         name="histogram_memory",
-        title="Extra memory for a histogram of 1 M float32",
+        title="Histogram of 1 M float32, extra memory",
         unit="MiB",
         how="Peak of tracemalloc over where it stood before, a process for each writer; the array itself, 3.8 MiB, is "
         "not in it, a copy of it is.",

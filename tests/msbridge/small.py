@@ -79,8 +79,9 @@ def tags(directory, rank=0):
 
 
 def starts(directory, rank=0):
-    """Return the steps at which sessions of a run begin."""
-    return [event.step for event in events(directory / f"rank_{rank}") if event.session == 1]
+    """Return the steps at which sessions of a run begin. The writer's markers beyond all steps are left out."""
+    found = [event.step for event in events(directory / f"rank_{rank}") if event.session == 1]
+    return [step for step in found if step < 2**63 - 1]
 
 
 def files(directory):

@@ -33,7 +33,7 @@ wall_times = st.one_of(
 )
 
 
-def protobuf_event(tags, values, step, wall_time, pb=pb):
+def protobuf_event(tags, values, step, wall_time):
     summary = pb.Summary(value=[pb.Summary.Value(tag=tag, simple_value=v) for tag, v in zip(tags, values, strict=True)])
     return pb.Event(wall_time=wall_time, step=step, summary=summary).SerializeToString()
 

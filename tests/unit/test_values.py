@@ -213,6 +213,11 @@ def test_a_bfloat16_array_is_cast_on_the_device():
     assert as_array(duck.Bfloat16([1.5, 2.5]), "w").tolist() == [1.5, 2.5]
 
 
+def test_several_bfloat16_tensors_are_refused_without_printing_them():
+    with pytest.raises(ValueError, match=r"^tag 'loss': got list of 2 Scalar, want a single number$"):
+        as_number([duck.Scalar(1.5), duck.Scalar(2.5)], "loss")
+
+
 def test_a_bfloat16_tensor_as_step_is_cast_on_the_device():
     assert as_step(duck.Scalar(7.0), "loss") == 7
 
