@@ -124,41 +124,43 @@ class EventFile:
         records = []
         while self._parts and size < _CHUNK_BYTES:
             part = self._parts[0]
+            described = None
             if part.pending:
-                record = self._encode(part.pending)
-                if record is None:
-                    self._drop(self._parts.popleft())
+                try:
+                    record, described = self._encode(part.pending)
+                except Exception as exc:  # one summary must not end the writer
+                    self._drop(self._parts.popleft(), exc)
                     continue
                 part = part._replace(records=record)
             if size + len(part.records) > room and not (fresh and not size):
                 self._roll_needed = not self._chunk
                 break
-            if part.pending:
-                self._described.add(part.pending.summary.tag)
+            if described:
+                self._described.add(described)
             self._parts.popleft()
             self._chunk.append(part)
             records.append(part.records)
             size += len(part.records)
         self._chunk_bytes = b"".join(records)
 
-    def _encode(self, pending: Pending) -> bytes | None:
-        """Return the record, empty where there is nothing to show, or None where it cannot be encoded."""
+    def _encode(self, pending: Pending) -> tuple[bytes, str | None]:
+        """Return the record, empty where there is nothing to show, and the tag whose metadata it has then shown."""
         summary = pending.summary
-        try:
-            values = summary.values(summary.tag not in self._described)
-            if not values:
-                return b""
-            return _record.frame(_summary.event(values, pending.step, pending.wall_time))
-        except Exception as exc:  # one summary must not end the writer
-            if summary.tag not in self._failed:
-                self._failed.add(summary.tag)
-                _log.warning("tag %r cannot be encoded and is left out: %s. Said once for this tag", summary.tag, exc)
-            return None
+        values = summary.values(summary.tag not in self._described)
+        if not values:
+            return b"", None
+        event = _summary.event(values, pending.step, pending.wall_time)
+        return _record.frame(event), summary.tag if values[0].tag == summary.tag else None
 
-    def _drop(self, part: Part) -> None:
+    def _drop(self, part: Part, exc: Exception) -> None:
+        assert part.pending is not None
         self.dropped += part.size
         self.waiting -= part.size
         self.buffered -= part.held
+        tag = part.pending.summary.tag
+        if tag not in self._failed:
+            self._failed.add(tag)
+            _log.warning("tag %r cannot be encoded and is left out: %s. Said once for this tag", tag, exc)
 
     def _store_chunk(self) -> None:
         if self._chunk_bytes:

@@ -36,8 +36,10 @@ def file_name(
         name = f"{stem.rsplit('.', 1)[0]}.{number:06d}{suffix}"
         if number <= _MAX_SEGMENT and all(other < name for other in theirs):
             return name
-    stamps = [int(match[1]) for match in map(_STAMP.search, theirs) if match and len(match[1]) <= 10]
-    second = min(max(int(now), *(stamp + 1 for stamp in stamps)) if stamps else int(now), _LAST_SECOND)
+    stamps = [match[1] for match in map(_STAMP.search, theirs) if match]
+    # Seconds of other lengths (milliseconds, a counter) sort as text all the same.
+    after = [int(stamp[:10].ljust(10, "0")) + 1 for stamp in stamps]
+    second = min(max([int(now), *after]), _LAST_SECOND)
     return f"events.out.tfevents.{second:010d}.{host}.{pid}.000000{suffix}"
 
 

@@ -169,7 +169,7 @@ class RecordReader:
             How many bytes were skipped, or None when no good record follows; the reader is then at the end.
         """
         start = self.offset
-        while True:
+        while self._need(1):
             self._skip(1)
             try:
                 if self._peek() is None:
@@ -177,6 +177,7 @@ class RecordReader:
             except CorruptRecordError:
                 continue
             return self.offset - start
+        return None
 
     def _skip(self, size: int) -> None:
         self._at += size

@@ -95,7 +95,7 @@ def _pixels(image: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     if image.dtype == np.bool_:
         pixels = np.where(image, np.uint8(255), np.uint8(0))
     elif image.dtype.kind == "f":
-        clipped = np.nan_to_num(np.clip(image.astype(np.float32), 0.0, 1.0), nan=0.0)
+        clipped = np.nan_to_num(np.clip(image, 0.0, 1.0).astype(np.float32), nan=0.0)
         pixels = clipped * np.float32(255) + np.float32(0.5)
     elif image.dtype != np.uint8:
         pixels = np.clip(image, 0, 255)

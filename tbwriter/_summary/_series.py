@@ -56,7 +56,8 @@ def as_series(tag: str, values: Any, steps: Any, wall_times: Any, *, now: float,
             )
     where = as_array(steps, tag)
     if where.dtype.kind == "f":
-        if not (np.isfinite(where) & (where == np.floor(where)) & (np.abs(where) < 2.0**63)).all():
+        wide = where.astype(np.float64)
+        if not (np.isfinite(wide) & (wide == np.floor(wide)) & (np.abs(wide) < 2.0**63)).all():
             raise ValueError(f"tag {tag!r}: steps must be whole numbers within int64, got {describe(steps)}")
     elif where.dtype.kind == "u" and where.size and int(where.max()) > 2**63 - 1:
         raise ValueError(f"tag {tag!r}: steps must lie within int64, got {int(where.max())}")

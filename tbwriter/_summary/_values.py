@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import numbers
+import operator
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,35 @@ EXACT_INT = 2**24
 """Up to here float32 holds every integer; TensorBoard draws float32 and nothing else."""
 
 _REAL_KINDS = frozenset("bfiu")
+# What float() or NumPy might take, but no user means as a number.
+_NEVER_NUMBERS = (str, bytes, bytearray, dict, set, frozenset, np.timedelta64, np.datetime64)
 
 
 def describe(value: object) -> str:
-    """Return a short text of `value` for an error message: its type, its shape and dtype, or its beginning."""
+    """Return a short text of `value` for an error message.
+
+    Tensors are never printed: that would read them, and MindSpore 2.10 with NumPy 2 dies of reading a bfloat16 one.
+    """
     kind = type(value).__name__
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is not None and dtype is not None:
         return f"{kind} of shape {tuple(shape)} and dtype {dtype}"
-    text = repr(value)
-    return f"{kind} {text if len(text) <= 60 else text[:57] + '...'}"
+    if _is_printable(value):
+        text = repr(value)
+        return f"{kind} {text if len(text) <= 60 else text[:57] + '...'}"
+    if isinstance(value, (list, tuple)):
+        return f"{kind} of {len(value)} {'/'.join(sorted({type(item).__name__ for item in value}))}"
+    return kind
+
+
+def _is_printable(value: object) -> bool:
+    """Say whether repr() of `value` reads no tensor: neither itself nor anything in it looks like one."""
+    if isinstance(value, dict):
+        return _is_printable([*value.keys(), *value.values()])
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return len(value) <= 8 and all(map(_is_printable, value))
+    kind = type(value)
+    return not any(hasattr(kind, name) for name in ("asnumpy", "detach", "__array__", "numpy", "item"))
 
 
 def check_tag(tag: object) -> str:
@@ -59,51 +79,69 @@ def as_array(value: Any, tag: str) -> npt.NDArray[Any]:
     Raises:
         TypeError: complex, text, objects, or something that has no array form.
     """
-    array = _to_numpy(value, tag)
-    if array.dtype.kind in _REAL_KINDS:
-        return array.astype(np.float64) if array.dtype.itemsize > 8 else array
-    if array.dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
-        return array.astype(np.float32)
+    array = np.asarray(_to_numpy(value, tag))  # a np.matrix stays two-dimensional whatever is done to it
+    with np.errstate(all="ignore"):
+        if array.dtype.kind in _REAL_KINDS:
+            return array.astype(np.float64) if array.dtype.itemsize > 8 else array
+        if array.dtype.name == "bfloat16" or array.dtype.name.startswith("float8_"):
+            return array.astype(np.float32)
     raise TypeError(f"tag {tag!r}: got {describe(value)}, want an array of bool, integers or floats")
 
 
 def _to_numpy(value: Any, tag: str) -> npt.NDArray[Any]:
     if isinstance(value, np.ndarray):
         return value
-    if isinstance(value, (str, bytes, dict)) or value is None:
+    if value is None or isinstance(value, _NEVER_NUMBERS):
         raise TypeError(f"tag {tag!r}: got {describe(value)}, want numbers")
+    if isinstance(value, (list, tuple)) and _holds_tensors(value):
+        return np.array([_to_numpy(item, tag) for item in value])
     try:
-        # A device tensor in bfloat16 is cast before it is read: MindSpore 2.10 with NumPy 2 kills the process when
-        # a bfloat16 tensor is read on the host, and torch refuses it.
-        if "bfloat16" in str(getattr(value, "dtype", "")).lower() and hasattr(value, "float"):
-            value = value.float()
-        if hasattr(value, "asnumpy"):
-            return np.asarray(value.asnumpy())
-        if hasattr(value, "detach"):
-            value = value.detach()
-            value = value.cpu() if hasattr(value, "cpu") else value
-            return np.asarray(value.numpy())
-        if hasattr(value, "__array__") or isinstance(value, (list, tuple, np.generic, numbers.Number)):
-            return _asarray(value)
-        if hasattr(value, "numpy"):
-            return np.asarray(value.numpy())
-        if hasattr(value, "item"):
-            return np.asarray(value.item())
-        if hasattr(value, "__array_interface__") or hasattr(value, "__buffer__") or hasattr(value, "__len__"):
-            return _asarray(value)
-    except TypeError:
-        raise
+        array = _read(value)
     except Exception as exc:
         raise TypeError(f"tag {tag!r}: {describe(value)} cannot be read as an array: {exc}") from exc
-    raise TypeError(f"tag {tag!r}: got {describe(value)}, want numbers or an array of numbers")
-
-
-def _asarray(value: Any) -> npt.NDArray[Any]:
-    array = np.asarray(value)
-    if array.dtype.kind == "O" and isinstance(value, (list, tuple)) and value:
-        # A list of device tensors, Decimals or Fractions.
-        return np.asarray([float(as_number(item, "list")) for item in value])
+    if array is None:
+        raise TypeError(f"tag {tag!r}: got {describe(value)}, want numbers or an array of numbers")
+    if array.dtype.kind == "O" and isinstance(value, (list, tuple)):
+        # Decimals and Fractions; anything else is refused by name.
+        return np.array([_to_float(_single(item, tag), tag) for item in array.reshape(-1)]).reshape(array.shape)
     return array
+
+
+def _holds_tensors(items: list[Any] | tuple[Any, ...]) -> bool:
+    """Say whether a list, or one within it, holds device tensors; looks at types, since lists of floats may be long."""
+    kinds = {type(item) for item in items}
+    if any(hasattr(kind, "asnumpy") or hasattr(kind, "detach") for kind in kinds):
+        return True
+    return bool(kinds & {list, tuple}) and any(
+        _holds_tensors(item) for item in items if isinstance(item, (list, tuple))
+    )
+
+
+def _read(value: Any) -> npt.NDArray[Any] | None:
+    """Return what the value's own methods give, or None when it has none."""
+    # A device tensor in bfloat16 is cast before it is read: MindSpore 2.10 with NumPy 2 kills the process when a
+    # bfloat16 tensor is read on the host, and torch refuses it.
+    if "bfloat16" in str(getattr(value, "dtype", "")).lower() and hasattr(value, "float"):
+        value = value.float()
+    if hasattr(value, "asnumpy"):
+        return np.asarray(value.asnumpy())
+    if hasattr(value, "detach"):
+        value = value.detach()
+        value = value.cpu() if hasattr(value, "cpu") else value
+        return np.asarray(value.numpy())
+    if hasattr(value, "toarray"):  # scipy's sparse matrices
+        return np.asarray(value.toarray())
+    if hasattr(value, "__array__") or isinstance(value, (list, tuple, np.generic, numbers.Number)):
+        return np.asarray(value)
+    if hasattr(value, "numpy"):
+        return np.asarray(value.numpy())
+    if hasattr(value, "item"):
+        return np.asarray(value.item())
+    if hasattr(value, "__array_interface__") or hasattr(value, "__buffer__") or hasattr(value, "__len__"):
+        return np.asarray(value)
+    if isinstance(value, memoryview):
+        return np.asarray(value)
+    return None
 
 
 def as_number(value: Any, tag: str) -> float:
@@ -112,35 +150,45 @@ def as_number(value: Any, tag: str) -> float:
     Raises:
         TypeError: no number. ValueError: an array of another size.
     """
+    return _to_float(_single(value, tag), tag)
+
+
+def _single(value: Any, tag: str) -> Any:
+    """Return the one number in `value` as it is on the host, not yet rounded to float64."""
     kind = type(value)
     if kind is float or kind is int or kind is bool:
-        return _to_float(value)
-    if isinstance(value, (str, bytes, dict, complex)) or value is None:
+        return value
+    if value is None or isinstance(value, (*_NEVER_NUMBERS, complex, np.complexfloating)):
         raise TypeError(f"tag {tag!r}: got {describe(value)}, want a real number")
     if isinstance(value, (np.floating, np.integer, np.bool_)):
-        return float(value)
-    if isinstance(value, numbers.Number) or (not hasattr(value, "__len__") and not _has_array_form(value)):
-        try:
-            return _to_float(value)
-        except TypeError as exc:
-            raise TypeError(f"tag {tag!r}: got {describe(value)}, want a real number") from exc
+        return value
+    if isinstance(value, numbers.Number):
+        return value  # Decimal, Fraction
+    if not _has_array_form(value):
+        return _to_float(value, tag)
     array = _to_numpy(value, tag)
     if array.size != 1:
         raise ValueError(f"tag {tag!r}: got {describe(value)}, want a single number")
+    item = array.reshape(-1)[0]
     if array.dtype.kind == "O":
-        return as_number(array.reshape(-1)[0], tag)
-    return float(as_array(array, tag).reshape(-1)[0])
+        if item is value or not isinstance(item, numbers.Number):
+            raise TypeError(f"tag {tag!r}: got {describe(item)}, want a real number")
+        return _single(item, tag)
+    return as_array(array, tag).reshape(-1)[0]
 
 
 def _has_array_form(value: Any) -> bool:
-    return any(hasattr(value, name) for name in ("asnumpy", "detach", "__array__", "numpy", "item", "shape"))
+    names = ("asnumpy", "detach", "__array__", "numpy", "item", "shape", "__len__")
+    return any(hasattr(value, name) for name in names)
 
 
-def _to_float(value: Any) -> float:
+def _to_float(value: Any, tag: str) -> float:
     try:
         return float(value)
-    except OverflowError:  # an int beyond float64
+    except OverflowError:  # an int or Fraction beyond float64
         return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError) as exc:
+        raise TypeError(f"tag {tag!r}: got {describe(value)}, want a real number") from exc
 
 
 def as_scalar(value: Any, tag: str, told: set[str]) -> float:
@@ -151,28 +199,25 @@ def as_scalar(value: Any, tag: str, told: set[str]) -> float:
     Raises:
         TypeError, ValueError: as `as_number`.
     """
-    number = as_number(value, tag)
+    exact = _single(value, tag)
+    number = _to_float(exact, tag)
     if -EXACT_INT <= number <= EXACT_INT or math.isnan(number):
         return number
     with np.errstate(over="ignore"):
         stored = float(np.float32(number))
-    if tag not in told and stored != value:
+    if tag not in told and stored != exact:
         what = None
-        if math.isinf(stored) and not _is_infinite(value):
+        if math.isinf(stored):
             what = "is beyond float32 and stored as infinity"
-        elif isinstance(value, (int, np.integer)) or (abs(number) < 2**53 and number == math.floor(number)):
+        elif isinstance(exact, (int, np.integer)) or (abs(number) < 2**53 and number == math.floor(number)):
             what = f"is rounded to {stored:.0f}"
         if what:
             told.add(tag)
             _log.warning(
-                "tag %r: %r %s: TensorBoard shows float32, exact for integers up to 2**24; log it in thousands or "
-                "millions. Said once for this tag", tag, value, what
+                "tag %r: %s %s: TensorBoard shows float32, exact for integers up to 2**24; log it in thousands or "
+                "millions. Said once for this tag", tag, exact, what
             )  # fmt: skip
     return stored
-
-
-def _is_infinite(value: Any) -> bool:
-    return isinstance(value, (float, np.floating)) and bool(np.isinf(value))
 
 
 def as_step(step: Any, tag: str) -> int:
@@ -184,20 +229,22 @@ def as_step(step: Any, tag: str) -> int:
     if step is None:
         return 0
     whole: int
-    if isinstance(step, (int, np.integer)):
+    if isinstance(step, (int, np.integer)) and not isinstance(step, np.timedelta64):
         whole = int(step)
+    elif hasattr(step, "__index__") and not _has_array_form(step):
+        whole = operator.index(step)
     else:
-        if isinstance(step, (str, bytes)):
+        if isinstance(step, _NEVER_NUMBERS):
             raise TypeError(f"tag {tag!r}: step must be an integer, got {describe(step)}")
-        array = _to_numpy(step, tag)
-        if array.size != 1 or array.dtype.kind not in _REAL_KINDS:
-            raise ValueError(f"tag {tag!r}: step must be one integer, got {describe(step)}")
-        number = array.reshape(-1)[0]
-        if array.dtype.kind == "f" and not (np.isfinite(number) and number == np.floor(number)):
+        try:
+            number = _single(step, tag)
+            whole = int(number) if math.isfinite(number) else 0
+        except (TypeError, ValueError) as exc:
+            raise type(exc)(f"tag {tag!r}: step must be one integer, got {describe(step)}") from exc
+        if whole != number:
             raise ValueError(
-                f"tag {tag!r}: step must be a whole number, got {step!r}; round it, or count in smaller units"
+                f"tag {tag!r}: step must be a whole number, got {number}; round it, or count in smaller units"
             )
-        whole = int(number)
     if not INT64_MIN <= whole <= INT64_MAX:
         raise ValueError(f"tag {tag!r}: step must lie within int64, got {whole}")
     return whole

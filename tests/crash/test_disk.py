@@ -79,7 +79,7 @@ say(json.dumps({
     said = out.pop("said")
     assert len(said) == 2
     assert "the data waits and is tried again" in said[0]
-    assert "storage is back" in said[1]
+    assert "again after" in said[1]
     assert out == {
         "longest add under 1 s": True,
         "full": False,
@@ -149,7 +149,7 @@ def test_after_its_directory_was_deleted_a_new_file_takes_all_that_follows(tmp_p
     events, status = read_file(path)
     assert (events[0].file_version, status) == ("brain.Event:2", "clean")
     # The new file stands alone: what a tag needs once a file is there again.
-    assert [value.plugin for tag, _, value in values(logdir) if tag == "h"][0] == "histograms"
+    assert next(value.plugin for tag, _, value in values(logdir) if tag == "h") == "histograms"
     assert len([record for record in caplog.records if "deleted" in record.getMessage()]) == 1
 
 

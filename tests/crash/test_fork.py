@@ -83,37 +83,71 @@ def test_what_waits_in_the_queue_at_a_fork_is_stored_once(tmp_path):
     assert steps(tmp_path, "parent") == list(range(1, 5001))
 
 
+def test_adding_alone_makes_a_forked_child_say_so_once(tmp_path):
+    code = """
+    def work():
+        for step in range(50):
+            writer.add_scalar("parent", float(step), step)
+        return said
+    told, status = forked(work)
+    say(told)
+    """
+    said = json.loads(run_well(FORK + undented(code), tmp_path))
+    assert ["does nothing in its forked child" in line for line in said] == [True]
+
+
+def test_a_forked_child_never_waits_for_room_in_the_queue(tmp_path):
+    code = """
+    writer = SummaryWriter(logdir, max_queue=1000, block_secs=600)
+    writer.add_scalar("parent", 1.0, 1)
+    def work():
+        signal.alarm(30)
+        for step in range(5000):
+            writer.add_scalar("parent", 2.0, step)
+            writer.add_metrics({"parent": 2.0}, step)
+    told, status = forked(work)
+    writer.close()
+    say(str(status))
+    """
+    assert run_well(FORK + undented(code), tmp_path) == "0\n"
+    assert {value for _, value in scalars(tmp_path)} == {1.0}
+
+
 def test_a_child_forked_while_threads_add_never_hangs(tmp_path):
     """Whatever lock a thread of the parent's holds at that moment, the child does not wait for it."""
     code = """
+    sys.setswitchinterval(1e-5)
     stop = threading.Event()
     def add(tag):
         step = 0
         while not stop.is_set():
-            writer.add_scalar(tag, 1.0, step)
             writer.add_metrics({tag: 1.0}, step)
             step += 1
-            if step % 500 == 0:
+            if step % 10 == 0:
                 writer.flush()
         last[tag] = step
+    def work():
+        signal.alarm(20)
+        writer.add_scalar("a", 2.0, 1)
+        writer.add_metrics({"a": 2.0}, 1)
+        writer.flush()
+        writer.stats()
+        writer.close()
     last = {}
-    threads = [threading.Thread(target=add, args=(tag,)) for tag in ("a", "b")]
+    threads = [threading.Thread(target=add, args=(tag,)) for tag in ("a", "b", "c")]
     for thread in threads:
         thread.start()
-    def limited():
-        signal.alarm(20)
-        return work()
-    ends = [forked(limited)[1] for _ in range(20)]
+    ends = [forked(work)[1] for _ in range(20)]
     stop.set()
     for thread in threads:
         thread.join()
     writer.close()
     say(json.dumps([ends, last]))
     """
-    ends, last = json.loads(run_well(FORK + EVERYTHING + undented(code), tmp_path))
+    ends, last = json.loads(run_well(FORK + undented(code), tmp_path))
     assert ends == [0] * 20
     for tag, end in last.items():
-        assert steps(tmp_path, tag) == [step for step in range(end) for _ in range(2)]
+        assert scalars(tmp_path, tag) == [(step, 1.0) for step in range(end)]
 
 
 def test_a_writer_made_in_a_forked_child_works(tmp_path):

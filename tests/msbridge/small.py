@@ -90,4 +90,6 @@ def files(directory):
 
 def state(cell):
     """Return every parameter of a cell, bit for bit, by name and in order."""
-    return [(name, parameter.name, Tensor(parameter).asnumpy().tobytes()) for name, parameter in cell.parameters_and_names()]
+    return [
+        (name, parameter.name, Tensor(parameter).asnumpy().tobytes()) for name, parameter in cell.parameters_and_names()
+    ]

@@ -213,8 +213,6 @@ def test_recorded_values_join_the_next_collection(mode, tmp_path, transfers):
 
 def test_validation_in_fit_is_drawn_at_the_step_of_its_epoch_and_its_time_is_left_out(mode, tmp_path):
     class Slow(ms.train.Metric):
-        
-
         def clear(self): ...
         def update(self, *inputs): ...
         def eval(self):

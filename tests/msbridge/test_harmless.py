@@ -16,17 +16,15 @@ pytestmark = pytest.mark.mindspore
 
 
 class Net(nn.Cell):
-    """With dropout: what would touch MindSpore's random state would show. No convolution: its gradient on the CPU
-    differs from run to run.
-    """
+    """No convolution and no dropout: on the CPU, MindSpore's differ from run to run with one seed."""
 
     def __init__(self):
         super().__init__()
-        self.first, self.relu, self.drop = nn.Dense(64, 32, weight_init="xavier_uniform"), nn.ReLU(), nn.Dropout(p=0.3)
+        self.first, self.relu = nn.Dense(64, 32, weight_init="xavier_uniform"), nn.ReLU()
         self.norm, self.second = nn.LayerNorm((32,)), nn.Dense(32, 10)
 
     def construct(self, x):
-        return self.second(self.norm(self.drop(self.relu(self.first(x)))))
+        return self.second(self.norm(self.relu(self.first(x))))
 
 
 def trained_state(optimizer, callbacks, steps=6):
@@ -34,7 +32,7 @@ def trained_state(optimizer, callbacks, steps=6):
     random = np.random.default_rng(0)
     data = ds.NumpySlicesDataset(
         (random.random((8 * steps, 64), "f4"), np.eye(10, dtype="f4")[random.integers(0, 10, 8 * steps)]),
-        shuffle=False,
+        shuffle=True,  # in an order that MindSpore's seed sets
     ).batch(8)
     net = Net()
     loss = nn.SoftmaxCrossEntropyWithLogits(reduction="mean")

@@ -67,11 +67,9 @@ def test_nothing_is_sought_cut_preallocated_renamed_or_deleted(strace, tmp_path)
 def test_the_training_thread_neither_writes_nor_syncs(strace, tmp_path):
     printed, calls = strace(THOUSAND + "    writer.sync()\n", tmp_path / "run")
     caller = int(printed.split()[0])
-    after_construction = [name for thread, name, _ in calls if thread == caller][2:]
     # The constructor creates the file and writes its header: that is where an error belongs.
-    assert [name for thread, name, _ in calls if thread == caller][:2] == ["openat", "pwrite64"]
-    assert after_construction == []
-    assert any(name in {"fsync", "fdatasync"} for _, name, _ in calls)
+    assert names(call for call in calls if call[0] == caller) == ["openat", "pwrite64"]
+    assert "fdatasync" in names(call for call in calls if call[0] != caller)
 
 
 def test_flush_syncs_nothing(strace, tmp_path):
@@ -158,21 +156,22 @@ def test_a_hundred_sub_runs_hold_few_handles(tmp_path):
         assert scalars(tmp_path / f"acc_key{key}", "acc") == [(step, float(key)) for step in range(3)]
 
 
-# Resident memory, in KiB, at four moments: after as many steps each.
+# Python's memory and the process's, in KiB, at four moments, after as many steps each.
 MEMORY = """
-import gc, json
+import gc, json, tracemalloc
 import numpy as np
 def resident():
     gc.collect()
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+tracemalloc.start()
 marks = []
 with SummaryWriter(logdir, max_file_size=1_000_000) as writer:
     for part in range(4):
-        for step in range(part * 10_000, part * 10_000 + 10_000):
+        for step in range(part * 5_000, part * 5_000 + 5_000):
             {add}
         writer.flush()
-        marks.append(resident())
+        marks.append([tracemalloc.get_traced_memory()[0] // 1024, resident()])
 say(json.dumps(marks))
 """
 
@@ -192,9 +191,14 @@ say(json.dumps(marks))
     ],
 )
 def test_memory_stays_flat(tmp_path, add):
-    """4 MiB between 10,000 and 40,000 steps; a leak of 20 bytes a scalar would be 6 MiB for add_scalar."""
+    """Between 5,000 and 20,000 steps.
+
+    Python's allocations are counted exactly: 128 KiB would be 1 byte a scalar for add_scalar. What C code allocates
+    shows in the resident memory only, which takes 1 million scalars to settle, 12 MiB higher.
+    """
     first, *_, last = json.loads(run_well(MEMORY.replace("{add}", add), tmp_path))
-    assert last - first < 4096
+    assert last[0] - first[0] < 128
+    assert last[1] - first[1] < 16 * 1024
 
 
 def test_importing_loads_no_framework_no_backend_and_no_tensorboard():
