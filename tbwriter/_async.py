@@ -43,12 +43,16 @@ _URGENT_PAUSE_SECS = 0.05
 _STALLED_SECS = 10.0
 # What the last system call of a closing worker may take beyond its deadline.
 _GRACE_SECS = 0.5
+# Longer waits overflow the system's clock.
+_FOREVER_SECS = 1e8
 
 
 class _Request:
+    """A flush that waits; `reached` is None until it is known."""
+
     def __init__(self, level: Durability) -> None:
         self.level = level
-        self.done = False
+        self.reached: bool | None = None
 
 
 class Worker:
@@ -72,16 +76,18 @@ class Worker:
             max_entries=max_entries,
             max_bytes=max_bytes,
             on_full=on_full,
-            block_secs=block_secs,
+            block_secs=min(block_secs, _FOREVER_SECS) if asynchronous else 0.0,
             wake=self._wake_up,
             gate=self._gate,
         )
         self._runs = runs
-        self._flush_secs = flush_secs
+        self._flush_secs = min(flush_secs, _FOREVER_SECS)
         self._strict = strict
         self._clock = clock
         self._pid = os.getpid()
         self._told_fork = False
+        self._hangs = False  # a close has given up on the thread
+        self._lost = 0  # values given up by close
 
         # Guarded by _cond:
         self._cond = threading.Condition()
@@ -91,7 +97,7 @@ class Worker:
         self._close_by = 0.0
         self._progress = 0  # grows whenever the worker gets on
         self._unraised: OSError | None = None  # for strict
-        self._given_up = False  # a flush has waited in vain in this outage
+        self._given_up = False  # a flush has waited in vain, and the worker has not got on since
 
         self._outage = Outage()
         self._latency_secs = 0.0
@@ -172,12 +178,12 @@ class Worker:
         request = _Request(level)
         if self._thread is None:
             with self._inline_lock:
-                return self._runs.waiting == 0 if self._closing else self._cycle((request,))
+                return self._lost == 0 if self._closing else self._cycle((request,))
         if threading.current_thread() is self._thread:
             return False  # from a handler of our own log lines
         with self._cond:
             if self._closing:
-                return self._runs.waiting == 0
+                return self._lost == 0 and self._runs.waiting == 0 and not self.queue.entries
             self._requests.append(request)
             self._wake = True
             self._cond.notify_all()
@@ -186,22 +192,23 @@ class Worker:
             finally:
                 if request in self._requests:
                     self._requests.remove(request)
-        return request.done
+        return bool(request.reached)
 
     def _await(self, request: _Request, timeout: float | None) -> None:
         if timeout is not None:
-            self._cond.wait_for(lambda: request.done, timeout)
+            self._cond.wait_for(lambda: request.reached is not None, min(timeout, _FOREVER_SECS))
             return
-        progress = self._progress
+        progress = (self._progress, self._runs.bytes)
         give_up_at = time.monotonic() + _STALLED_SECS
-        while not request.done and not (self._given_up and self._outage.since is not None):
+        while request.reached is None and not self._given_up:
             left = give_up_at - time.monotonic()
-            if left <= 0:
+            if left > 0:
+                self._cond.wait(left)
+            elif progress == (self._progress, self._runs.bytes):
                 self._given_up = True
                 return
-            self._cond.wait(left)
-            if progress != self._progress:
-                progress = self._progress
+            if progress != (self._progress, self._runs.bytes):
+                progress = (self._progress, self._runs.bytes)
                 give_up_at = time.monotonic() + _STALLED_SECS
 
     def close(self, timeout: float) -> None:
@@ -217,7 +224,7 @@ class Worker:
             if self._closing:
                 return
             self._closing = True
-            self._close_by = time.monotonic() + timeout
+            self._close_by = time.monotonic() + min(timeout, _FOREVER_SECS)
             self._wake = True
             self._cond.notify_all()
         self.queue.close()
@@ -229,10 +236,12 @@ class Worker:
     def finish_closing(self, timeout: float) -> None:
         """Wait for the end of the thread; say what is lost when it does not come."""
         thread = self._thread
-        if thread is not None and self._is_ours() and thread is not threading.current_thread():
-            thread.join(timeout + _GRACE_SECS)
+        ours = self._is_ours() and thread is not threading.current_thread()
+        if thread is not None and ours and not self._hangs:
+            thread.join(min(timeout, _FOREVER_SECS) + _GRACE_SECS)
             if thread.is_alive():
-                left = len(self.queue.entries) + self._runs.waiting
+                self._hangs = True
+                left = self.queue.queued + self._runs.waiting
                 _log.error("%s: storage hangs; closed with %d values not stored", self._runs.path, left)
         _live.remove(self)
 
@@ -240,12 +249,12 @@ class Worker:
         """Return the counters."""
         runs = self._runs
         return WriterStats(
-            queued=len(self.queue.entries) + runs.waiting,
+            queued=self.queue.queued + runs.waiting,
             written=runs.written,
             dropped=self.queue.dropped + runs.dropped,
             retries=self._outage.errors,
             bytes=runs.bytes,
-            last_error=self._outage.last_error,
+            last_error=self._outage.last_error or runs.last_error(),
             flush_latency_secs=self._latency_secs,
         )
 
@@ -294,8 +303,6 @@ class Worker:
         except OSError as exc:
             with self._cond:
                 self._unraised = exc
-                if self._outage.since is None:
-                    self._given_up = False
             self._outage.failed(exc, self._runs.path)
             return False
         except Exception:
@@ -309,8 +316,9 @@ class Worker:
         self._latency_secs = time.monotonic() - begin
         with self._cond:
             self._progress += 1
+            self._given_up = False
             for request in requests:
-                request.done = reached
+                request.reached = reached
                 if request in self._requests:
                     self._requests.remove(request)
             self._cond.notify_all()
@@ -339,7 +347,8 @@ class Worker:
             self._runs.add([Scalars(("tbwriter/dropped",), (float(dropped),), self._last_step, self._clock())])
 
     def _end(self) -> None:
-        left = len(self.queue.entries) + self._runs.waiting
+        left = self._lost = self.queue.queued + self._runs.waiting
+        self.queue.drop_all()
         self._runs.close(max(0.0, self._close_by - time.monotonic()))
         if left:
             _log.error("%s: closed with %d values not stored: %s", self._runs.path, left, self._outage.last_error)

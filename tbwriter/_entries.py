@@ -74,6 +74,13 @@ def size_of(item: Item) -> int:
     return 0
 
 
+def values_of(item: Item) -> int:
+    """Return how many values of the user an item holds."""
+    if isinstance(item, Scalars):
+        return len(item.tags)
+    return len(item.values) if isinstance(item, Series) else 1
+
+
 def step_of(item: Item) -> int | None:
     """Return the step of an item, where it has one."""
     if isinstance(item, SubRun):

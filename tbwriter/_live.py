@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import time
 import weakref
 from typing import Protocol
@@ -29,11 +30,23 @@ class Closable(Protocol):
 
 
 _live: weakref.WeakSet[Closable] = weakref.WeakSet()
+_finalized: set[int] = set()  # pids of children that have the finalizer
 
 
 def add(worker: Closable) -> None:
     """Have `worker` closed at exit."""
     _live.add(worker)
+    _close_in_child_of_multiprocessing()
+
+
+def _close_in_child_of_multiprocessing() -> None:
+    """Such a child ends by os._exit, which skips exit handlers, but runs multiprocessing's own finalizers."""
+    util = sys.modules.get("multiprocessing.util")
+    process = sys.modules.get("multiprocessing.process")
+    if util is None or process is None or process.parent_process() is None or os.getpid() in _finalized:
+        return
+    _finalized.add(os.getpid())
+    util.Finalize(None, _close_all, exitpriority=0)
 
 
 def remove(worker: Closable) -> None:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Literal
 
-from tbwriter._entries import Item
+from tbwriter._entries import Item, values_of
 from tbwriter.errors import QueueFullError
 
 _log = logging.getLogger(__name__)
@@ -90,18 +90,29 @@ class EntryQueue:
         if self._watched and not self._gate():
             return
         with self._room:
-            if not self._has_room(size) and not self._wait_for_room(size):
+            let_in = self._has_room(size) or self._wait_for_room(size)
+            if let_in:
+                self._let_in(item, size)
+            else:
                 self.dropped += values
-                return
-            self._heavy += size
-            self.entries.append(item)
-            if self._woken:
-                self._update_threshold()
-            elif len(self.entries) > self._wake_mark or self._heavy > self._max_bytes // 4:
-                # Up to here large entries cannot lower the threshold below the mark, so it is left alone.
-                self._woken = True
-                self._wake()
-                self._update_threshold()
+                tell, self._told = not self._told, True
+        if not let_in and tell:  # outside of the lock: a handler of the log may do anything
+            _log.warning(
+                "storage does not keep up: %d entries wait and there is room for no more; newer ones are dropped and "
+                "counted until there is. Said once an outage",
+                len(self.entries),
+            )
+
+    def _let_in(self, item: Item, size: int) -> None:
+        self._heavy += size
+        self.entries.append(item)
+        if self._woken:
+            self._update_threshold()
+        elif len(self.entries) > self._wake_mark or self._heavy > self._max_bytes // 4:
+            # Up to here large entries cannot lower the threshold below the mark, so it is left alone.
+            self._woken = True
+            self._wake()
+            self._update_threshold()
 
     def _has_room(self, size: int) -> bool:
         if len(self.entries) >= self._max_entries:
@@ -125,19 +136,21 @@ class EntryQueue:
                     return not self._closed
             finally:
                 self._block_left -= time.monotonic() - begin
-        if not self._told:
-            self._told = True
-            _log.warning(
-                "storage does not keep up: %d entries wait and there is room for no more; newer ones are dropped and "
-                "counted until there is. Said once an outage",
-                len(self.entries),
-            )
         return False
 
     def take(self, most: int) -> list[Item]:
         """Remove and return up to `most` entries, the oldest first; for the worker."""
         pop = self.entries.popleft
         return [pop() for _ in range(min(most, len(self.entries)))]
+
+    def drop_all(self) -> None:
+        """Remove all entries and count their values as dropped; for the worker."""
+        self.dropped += sum(map(values_of, self.take(len(self.entries))))
+
+    @property
+    def queued(self) -> int:
+        """How many values wait."""
+        return sum(map(values_of, list(self.entries)))
 
     def stored(self, size: int) -> None:
         """Say that entries of `size` bytes, taken before, are stored; for the worker."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -11,6 +13,12 @@ from tbwriter._event_file import EventFile, Place
 
 # Sub-runs beyond this many give their file handle back after each flush.
 _MAX_OPEN_FILES = 16
+# A file in the way, or a name that the file system does not take: waiting helps against none of these.
+_NEVER = frozenset(
+    {errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.EILSEQ}
+)
+
+_log = logging.getLogger(__name__)
 
 
 class Runs:
@@ -30,6 +38,7 @@ class Runs:
         self._subs: dict[str, EventFile] = {}
         # Entries of a sub-run whose file could not be created yet.
         self._unopened: dict[str, list[Entry]] = {}
+        self._impossible: set[str] = set()
 
     @property
     def path(self) -> str:
@@ -83,7 +92,11 @@ class Runs:
         self._main.drain()
         while self._unopened:
             name, entries = next(iter(self._unopened.items()))
-            self._sub(name).add(entries, coalesce=self._coalesce)
+            file = self._sub(name)
+            if file is None:
+                self._main.dropped += len(entries)
+            else:
+                file.add(entries, coalesce=self._coalesce)
             del self._unopened[name]
         for file in self._subs.values():
             if file.waiting:
@@ -91,11 +104,23 @@ class Runs:
                 if len(self._subs) > _MAX_OPEN_FILES:
                     file.release()
 
-    def _sub(self, name: str) -> EventFile:
+    def _sub(self, name: str) -> EventFile | None:
+        """Return the file of a sub-run, or None where its directory cannot ever be made.
+
+        Raises:
+            OSError: it cannot be made now.
+        """
         file = self._subs.get(name)
-        if file is None:
+        if file is None and name not in self._impossible:
             place = replace(self._place, url=sinks.join(self._place.url, *name.split("/")))
-            file = self._subs[name] = EventFile(place, purge_step=self._purge_step, clock=self._clock)
+            try:
+                file = self._subs[name] = EventFile(place, purge_step=self._purge_step, clock=self._clock)
+            except OSError as exc:
+                if exc.errno not in _NEVER:
+                    raise
+                self._impossible.add(name)
+                _log.warning("%s: no directory for this sub-run: %s; its values are dropped", place.url, exc)
+                return None
             if len(self._subs) > _MAX_OPEN_FILES:
                 file.release()
         return file

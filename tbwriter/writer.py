@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import datetime
 import os
+import threading
 import time
 import weakref
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -109,6 +110,7 @@ class SummaryWriter:
         self._described: dict[str, tuple[str, str]] = {}  # tag -> display name, description
         self._told: set[str] = set()  # tags about whose rounding something was said
         self._closed = False
+        self._opening = threading.Lock()
         self._worker: Worker | None = None
         self._queue = _UNOPENED
 
@@ -198,11 +200,14 @@ class SummaryWriter:
         Raises:
             TypeError, ValueError, WriterClosedError: as `add_scalar`; then none of `metrics` is added.
         """
-        if not (metrics.keys() <= self._plain.keys() and _are_ordinary(metrics.values())):
+        ordinary = type(metrics) is dict and metrics.keys() <= self._plain.keys() and _are_ordinary(metrics.values())
+        if not ordinary:
             metrics = self._checked_metrics(metrics)
         if type(step) is not int or not -0x8000000000000000 <= step <= 0x7FFFFFFFFFFFFFFF:
             step = _summary.as_step(step, next(iter(metrics), ""))
         wall_time = time.time() if walltime is None else _summary.as_wall_time(walltime, next(iter(metrics), ""))
+        if not ordinary:
+            self._claim_all(metrics)
         if metrics:
             count = len(metrics)
             entry = Scalars(tuple(metrics), [*metrics.values()], step, wall_time)
@@ -211,14 +216,17 @@ class SummaryWriter:
             (self._put if queue.threshold < 0 else queue.put)(entry, 200 + 40 * count, count)
 
     def _checked_metrics(self, metrics: Mapping[str, Any]) -> dict[str, float]:
-        checked = {
-            _summary.check_tag(tag): _summary.as_scalar(value, tag, self._told) for tag, value in metrics.items()
-        }
-        for tag in checked:
+        if not isinstance(metrics, Mapping):
+            raise TypeError(f"metrics must be a mapping of tag to value, got {_summary.describe(metrics)}")
+        return {_summary.check_tag(tag): _summary.as_scalar(value, tag, self._told) for tag, value in metrics.items()}
+
+    def _claim_all(self, tags: Iterable[str]) -> None:
+        for tag in tags:
+            self._check_kind(tag, "scalar")
+        for tag in tags:
             self._claim(tag, "scalar")
             if tag not in self._described:
                 self._plain[tag] = None
-        return checked
 
     def add_scalar_series(self, tag: str, values: Any, steps: Any, wall_times: Any = None) -> None:
         """Add many points of one scalar at once; encoding them costs a fifth of a microsecond each.
@@ -261,6 +269,9 @@ class SummaryWriter:
         main_tag = _summary.check_tag(main_tag)
         step = _summary.as_step(global_step, main_tag)
         wall_time, slack = self._wall_time(walltime, main_tag)
+        if not isinstance(tag_scalar_dict, Mapping):
+            got = _summary.describe(tag_scalar_dict)
+            raise TypeError(f"tag {main_tag!r}: tag_scalar_dict must be a mapping of key to value, got {got}")
         items = []
         for key, value in tag_scalar_dict.items():
             name = f"{main_tag.replace('/', '_')}_{_summary.check_tag(key)}"
@@ -445,7 +456,11 @@ class SummaryWriter:
         Raises:
             ValueError: `tag` is used for another kind.
         """
-        first = self._kinds.setdefault(tag, kind)
+        self._check_kind(tag, kind)
+        self._kinds[tag] = kind
+
+    def _check_kind(self, tag: str, kind: str) -> None:
+        first = self._kinds.get(tag, kind)
         if first != kind:
             raise ValueError(f"tag {tag!r} holds {first}s already and cannot hold a {kind}; use another tag")
 
@@ -468,7 +483,9 @@ class SummaryWriter:
                 raise WriterClosedError("the writer is closed: make a new SummaryWriter, or close this one later")
             if not self._settings.write_to_disk:
                 return
-            self._open()
+            with self._opening:
+                if self._worker is None:
+                    self._open()
         assert self._worker is not None
         self._worker.put(item, size, values)
 

@@ -132,7 +132,8 @@ def list_names(url: str, storage_options: Mapping[str, Any] | None = None) -> li
     if match:
         return _backends[match[1]].list(url, storage_options or {})
     try:
-        return os.listdir(url)
+        with os.scandir(url) as found:
+            return [entry.name for entry in found if entry.is_file()]
     except FileNotFoundError:
         return []
 

@@ -43,6 +43,7 @@ class FileSink:
         self._fd = -1
         self._offset = 0  # the end of the last whole append
         self._done = 0  # bytes of a failed append that are in the file, behind _offset
+        self._failed = b""  # the records of that append
         self._eio = 0  # EIO in a row
         self._synced_directory = True
         self._status = SinkStatus(path=self._path, segment=-1)
@@ -75,9 +76,8 @@ class FileSink:
         self._eio = 0
         self._offset += self._done
         self._done = 0
-        with self._lock:
-            status = self._status
-            self._status = replace(status, bytes_os=status.bytes_os + len(records))
+        self._failed = b""
+        self._count(len(records))
 
     def _reopen(self) -> None:
         self._fd = os.open(self._path, _OPEN_FLAGS)
@@ -85,13 +85,27 @@ class FileSink:
     def _fail(self, exc: OSError, records: bytes) -> None:
         """Count the error; raise SegmentLostError where trying again is no use."""
         self._note(exc)
+        self._failed = records
         self._eio = self._eio + 1 if exc.errno == errno.EIO else 0
         if exc.errno in _LOST or self._eio >= _MAX_REPEATED_EIO:
             self._eio = 0
-            kept = 0 if exc.errno in _LOST else whole_records(records, self._done)
-            self._offset += kept
-            self._done -= kept
+            if exc.errno in _LOST:
+                self._failed = b""  # nobody can read what went there: all of it comes again
+            kept = self._keep_whole_records()
             raise SegmentLostError(f"{self._path}: {exc.strerror}", kept) from exc
+
+    def _keep_whole_records(self) -> int:
+        """Count what a failed append wrote as stored, up to the last whole record; return how many bytes that is."""
+        kept = whole_records(self._failed, min(self._done, len(self._failed)))
+        self._failed = self._failed[kept:]
+        self._offset += kept
+        self._done -= kept
+        self._count(kept)
+        return kept
+
+    def _count(self, size: int) -> None:
+        with self._lock:
+            self._status = replace(self._status, bytes_os=self._status.bytes_os + size)
 
     def _note(self, exc: OSError) -> None:
         with self._lock:
@@ -174,6 +188,7 @@ class FileSink:
             return
         try:
             if self._done:
+                self._keep_whole_records()
                 os.ftruncate(self._fd, self._offset)
                 self._done = 0
             self.flush(level)

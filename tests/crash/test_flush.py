@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from children import run_well
-from event_files import scalars, statuses, steps, values
+from event_files import event_files, read_bytes, scalars, statuses, steps, values
 from waiting import wait_until
 
 from tbwriter import SummaryWriter
@@ -13,11 +13,15 @@ from tbwriter import SummaryWriter
 
 def test_all_that_was_added_before_flush_is_readable_when_it_returns(tmp_path):
     with SummaryWriter(tmp_path, flush_secs=3600) as writer:
-        for begin in range(0, 6000, 300):
-            for step in range(begin, begin + 300):
+        (path,) = event_files(tmp_path)
+        found = []
+        for end in range(1000, 10_001, 1000):
+            for step in range(end - 1000, end):
                 writer.add_scalar("a", float(step), step)
-            assert writer.flush() is True
-            assert len(steps(tmp_path, "a")) == begin + 300
+            flushed = writer.flush()
+            found.append((flushed, path.read_bytes()))  # at once: parsing would give the writer time
+    counted = [(flushed, sum(len(event.values) for event in read_bytes(data)[0])) for flushed, data in found]
+    assert counted == [(True, end) for end in range(1000, 10_001, 1000)]
 
 
 def test_all_kinds_are_readable_when_flush_returns(tmp_path):

@@ -113,6 +113,7 @@ def test_a_forked_child_never_waits_for_room_in_the_queue(tmp_path):
     assert {value for _, value in scalars(tmp_path)} == {1.0}
 
 
+@pytest.mark.slow
 def test_a_child_forked_while_threads_add_never_hangs(tmp_path):
     """Whatever lock a thread of the parent's holds at that moment, the child does not wait for it."""
     code = """

@@ -88,7 +88,9 @@ def test_two_ranks_with_allreduce_write_a_directory_each(tmp_path, mode):
     ]  # fmt: skip
     path = os.pathsep.join([str(HERE), str(HERE.parent), str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False
+    )
     logs = "".join(log.read_text(errors="replace")[-3000:] for log in sorted((tmp_path / "logs").glob("*.log")))
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}\n{logs}"
     losses, norms = data_parallel_truth()

@@ -50,20 +50,8 @@ def test_an_import_loads_numpy_protobuf_crc32c_and_nothing_else():
     assert {name for name in loaded if "cython" not in name} - {"google"} == {"crc32c", "numpy", "tbwriter"}
 
 
-HEAVY = {
-    *(
-        "asyncio",
-        "fsspec",
-        "jax",
-        "matplotlib",
-        "mindspore",
-        "PIL",
-        "tensorboard",
-        "tensorboardX",
-        "tensorflow",
-        "torch",
-    ),
-}
+FRAMEWORKS = {"jax", "mindspore", "tensorboard", "tensorboardX", "tensorflow", "torch"}
+HEAVY = FRAMEWORKS | {"asyncio", "fsspec", "matplotlib", "PIL"}
 
 
 def test_writing_to_a_disk_and_reading_back_loads_no_framework_no_backend_and_no_drawing(tmp_path):

@@ -1,4 +1,4 @@
-"""Storage that tests hold, break and inspect: a gate for SlowSink, faults for FaultySink, a disk with planned faults."""
+"""Storage that tests hold, break and look into: a gate for SlowSink, faults for FaultySink, a disk."""
 
 import errno
 import itertools

@@ -147,16 +147,21 @@ def test_an_earlier_file_is_never_appended_to(make, tmp_path):
     assert old.read_bytes() == record(b"whole") + b"torn"
 
 
+def create_just_before_us(path, monkeypatch):
+    """Have another writer create `path` between our look into the directory and our own creation."""
+    real = os.open
+
+    def open_after_them(name, flags, *arguments, **options):
+        if os.fspath(name) == str(path) and flags & os.O_CREAT and not path.exists():
+            path.write_bytes(b"theirs")
+        return real(name, flags, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", open_after_them)
+
+
 def test_a_name_that_another_writer_takes_meanwhile_is_left_to_it(make, tmp_path, monkeypatch):
     theirs = tmp_path / "events.out.tfevents.1700000000.host.7.000000"
-    listed = os.listdir
-
-    def list_before_they_create(path):
-        names = listed(path)
-        theirs.write_bytes(b"theirs")
-        return names
-
-    monkeypatch.setattr(os, "listdir", list_before_they_create)
+    create_just_before_us(theirs, monkeypatch)
     store(make(), scalar("loss", 1.0, 1))
     assert theirs.read_bytes() == b"theirs"
     assert event_files(tmp_path)[-1].name == "events.out.tfevents.1700000001.host.7.000000"
@@ -166,14 +171,7 @@ def test_a_name_that_another_writer_takes_meanwhile_is_left_to_it(make, tmp_path
 def test_a_name_that_another_writer_takes_before_a_rotation_is_left_to_it(make, tmp_path, monkeypatch):
     file = make(max_file_bytes=150)
     theirs = tmp_path / "events.out.tfevents.1700000000.host.7.000001"
-    listed = os.listdir
-
-    def list_before_they_create(path):
-        names = listed(path)
-        theirs.write_bytes(b"theirs")
-        return names
-
-    monkeypatch.setattr(os, "listdir", list_before_they_create)
+    create_just_before_us(theirs, monkeypatch)
     store(file, scalar("loss", 1.0, 1), scalar("loss", 2.0, 2), scalar("loss", 3.0, 3))
     assert theirs.read_bytes() == b"theirs"
     theirs.unlink()
@@ -227,7 +225,14 @@ def test_an_empty_histogram_leaves_the_metadata_to_the_first_that_is_shown(make,
 
 
 def test_a_summary_that_cannot_be_encoded_leaves_the_metadata_to_the_next(make, tmp_path):
-    broken = Pending(Text("t", (None,), ()), 1, NOW)
+    class Broken:
+        tag = "t"
+        nbytes = 0
+
+        def values(self, first):
+            raise MemoryError
+
+    broken = Pending(Broken(), 1, NOW)
     file = make()
     store(file, broken, text("t", "words", 2))
     assert described(tmp_path) == [[("t", True)]]
@@ -610,13 +615,13 @@ def test_the_counters_are_those_of_all_files(runs, tmp_path):
     assert runs.bytes == sum(path.stat().st_size for path in event_files(tmp_path, recursive=True))
 
 
-def test_a_sub_run_whose_directory_cannot_be_made_waits_and_goes_on_when_it_can(runs, tmp_path):
-    (tmp_path / "x").write_bytes(b"in the way")
+def test_a_sub_run_whose_file_cannot_be_created_now_waits_and_goes_on_when_it_can(runs, tmp_path, monkeypatch):
+    disk = Disk(monkeypatch)
+    disk.plan("open", NO_SPACE)
     runs.add([scalar("a", 1.0, 1), SubRun("x", scalar("a", 2.0, 1))])
-    with pytest.raises(OSError, match="x"):
+    with pytest.raises(OSError, match="No space left"):
         runs.drain()
     assert (scalars(tmp_path), runs.waiting) == ([(1, 1.0)], 1)
-    (tmp_path / "x").unlink()
     runs.drain()
     assert (scalars(tmp_path / "x"), runs.waiting) == ([(1, 2.0)], 0)
 

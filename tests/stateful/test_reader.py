@@ -180,8 +180,8 @@ def test_a_file_that_is_being_written_can_be_read(tmp_path):
 
 
 def test_a_file_of_tensorboardx_is_read(tmp_path):
-    tensorboardX = pytest.importorskip("tensorboardX")
-    with tensorboardX.SummaryWriter(str(tmp_path)) as writer:
+    theirs = pytest.importorskip("tensorboardX")
+    with theirs.SummaryWriter(str(tmp_path)) as writer:
         writer.add_scalar("loss", 0.5, 1)
         writer.add_histogram("w", np.array([1.0, 2.0, 2.0]), 2)
         writer.add_text("t", "words", 3)

@@ -387,11 +387,11 @@ def test_the_counters_tell_an_outage(failing, faults):
     assert stats.last_error == "[Errno 28] No space left on device"
 
 
-def test_a_sub_run_whose_directory_cannot_be_made_does_not_hold_up_the_run(writer_at, tmp_path):
-    """A file in the way, or a name too long for the file system: it will never be made."""
+@pytest.mark.parametrize("key", ["in the way", "in the way/below", "x" * 300])
+def test_a_sub_run_whose_directory_can_never_be_made_does_not_hold_up_the_run(writer_at, tmp_path, key):
     writer = writer_at(tmp_path, flush_secs=NEVER_SECS)
-    (tmp_path / "loss_bad").write_bytes(b"in the way")
-    writer.add_scalars("loss", {"bad": 1.0, "good": 2.0}, 1)
+    (tmp_path / "loss_in the way").write_bytes(b"a file where a directory should be")
+    writer.add_scalars("loss", {key: 1.0, "good": 2.0}, 1)
     writer.flush(timeout=0.3)
     writer.add_scalar("acc", 3.0, 1)
     writer.flush(timeout=0.3)
@@ -406,7 +406,7 @@ def test_strict_raises_the_storage_error_at_the_next_call_and_loses_nothing(fail
     writer = failing(strict=True)
     writer.add_scalar("loss", 1.0, 1)
     writer.flush(timeout=0.1)
-    with pytest.raises(SinkError, match="storage failed: .*No space left on device; the data is kept") as raised:
+    with pytest.raises(SinkError, match=r"storage failed: .*No space left on device; the data is kept") as raised:
         writer.add_scalar("loss", 2.0, 2)
     assert raised.value.__cause__ is NO_SPACE
     assert raised.value.errno == errno.ENOSPC
@@ -816,13 +816,15 @@ def test_ctrl_c_within_a_wait_for_room_leaves_the_writer_usable(hung, gate, tmp_
     thread.start()
     added = 1000
     try:
-        with pytest.raises(KeyboardInterrupt):
-            for step in range(1000, 3000):
-                writer.add_scalar("loss", float(step), step)
-                added = step + 1
+        for step in range(1000, 3000):
+            writer.add_scalar("loss", float(step), step)
+            added = step + 1
+    except KeyboardInterrupt:
+        pass
     finally:
         ended.set()
         thread.join()
+    assert added < 3000
     gate.open()
     writer.add_scalar("last", 1.0, 1)
     assert writer.flush(PATIENCE_SECS)

@@ -61,7 +61,7 @@ def log(place: str | os.PathLike[str]) -> WriterStats:
         writer.add_images("i", np.zeros((1, 3, 2, 2)), 1)
         done: bool = writer.flush(timeout=1.0) and writer.sync()
         directory: str = writer.log_dir if done else writer.get_logdir()
-        print(directory)
+        assert directory
         return writer.stats()
 
 
@@ -87,10 +87,9 @@ def copy_events(source: Path, target: str) -> int:
     for event in events:
         values: tuple[Value, ...] = event.values
         total += sum(1 for value in values if value.scalar() is not None)
-        when: float = event.wall_time
-        step: int = event.step
-        version: str | None = event.file_version
-        print(when, step, version, event.session_log, event.writer)
+        place: tuple[float, int] = (event.wall_time, event.step)
+        marks: list[str | None] = [event.file_version, event.session_log, event.writer]
+        assert place[1] or any(marks)
     return total
 
 
