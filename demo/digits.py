@@ -142,8 +142,8 @@ def main() -> None:
     console.print(table(curves))
     draw(curves, console)
     console.print(
-        f"\nEvery {COLLECT_FREQ}th of {curves['train/grad_norm'][0][-1]} steps was collected. The gradient norm of each "
-        "step in between was kept on the device and came along."
+        f"\nEvery {COLLECT_FREQ}th of {curves['train/grad_norm'][0][-1]} steps was collected. The gradient norm of "
+        "each step in between was kept on the device and came along."
     )
     console.print("To look further:\n")
     console.print(f"    tensorboard --logdir {logdir}\n", style="bold", soft_wrap=True, highlight=False)

@@ -347,8 +347,9 @@ class Worker:
             self._runs.add([Scalars(("tbwriter/dropped",), (float(dropped),), self._last_step, self._clock())])
 
     def _end(self) -> None:
-        left = self._lost = self.queue.queued + self._runs.waiting
+        before = self.queue.dropped + self._runs.dropped
         self.queue.drop_all()
         self._runs.close(max(0.0, self._close_by - time.monotonic()))
-        if left:
-            _log.error("%s: closed with %d values not stored: %s", self._runs.path, left, self._outage.last_error)
+        lost = self._lost = self.queue.dropped + self._runs.dropped - before
+        if lost:
+            _log.error("%s: closed with %d values not stored: %s", self._runs.path, lost, self._outage.last_error)

@@ -184,10 +184,8 @@ class EventFile:
             kept += 1
         self._accepted(chunk[:kept])
         if accepted:
-            first = chunk[kept]
-            self._stored(accepted)
-            self.buffered -= accepted
-            chunk[kept] = first._replace(records=first.records[accepted:])
+            first, chunk[kept] = chunk[kept].split(accepted)
+            self._accepted([first])
         self._parts.extendleft(reversed(chunk[kept:]))
 
     def _accepted(self, parts: Sequence[Part]) -> None:
@@ -268,8 +266,11 @@ class EventFile:
 
     def close(self, timeout: float) -> None:
         """Close the file; what is not stored by now is dropped."""
+        before = self._sink.status().bytes_os
+        after = self._sink.close(timeout).bytes_os
+        # Of an append that failed half-way, the sink keeps the whole records.
+        self._take_back(after - before)
         self.discard()
-        self._sink.close(timeout)
 
     def discard(self) -> None:
         """Give up what is not stored, and count it."""

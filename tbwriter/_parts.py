@@ -24,6 +24,13 @@ class Part(NamedTuple):
         """The memory that it holds while it waits, in bytes."""
         return self.pending.summary.nbytes if self.pending else len(self.records)
 
+    def split(self, at: int) -> tuple[Part, Part]:
+        """Return the part up to byte `at`, the end of a record, and the rest; values are shared out by records."""
+        before, behind = self.records[:at], self.records[at:]
+        records = _record.count(before)
+        size = self.size * records // (records + _record.count(behind))
+        return Part(before, None, size), Part(behind, None, self.size - size)
+
 
 class PartEncoder:
     """Encode entries; one per event file and thread."""

@@ -144,13 +144,16 @@ class Runs:
 
     def close(self, timeout: float) -> None:
         """Close all files; what is not stored by now is dropped and counted."""
-        self.discard()
+        self._discard_unopened()
         for file in self._files():
             file.close(timeout)
 
     def discard(self) -> None:
         """Give up what is not stored, and count it."""
-        self._main.dropped += sum(map(len, self._unopened.values()))
-        self._unopened.clear()
+        self._discard_unopened()
         for file in self._files():
             file.discard()
+
+    def _discard_unopened(self) -> None:
+        self._main.dropped += sum(map(len, self._unopened.values()))
+        self._unopened.clear()

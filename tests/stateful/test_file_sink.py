@@ -248,10 +248,10 @@ def test_a_handle_that_the_server_does_not_know_any_more_gives_the_file_up_at_on
     assert lost.value.accepted == 0
 
 
-@pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO])
-def test_a_file_that_is_given_up_holds_what_was_said_to_be_accepted_and_no_more(sink, disk, stored, number):
+@pytest.mark.parametrize("failures", [[STALE], [IO_ERROR] * 3])
+def test_a_file_that_is_given_up_holds_what_was_said_to_be_accepted_and_no_more(sink, disk, stored, failures):
     """What is there and not accepted comes again in the next file, and the curves would show it twice."""
-    disk.plan("pwrite", len(ONE) + 5, *[error(number)] * 3)
+    disk.plan("pwrite", len(ONE) + 5, *failures)
     with pytest.raises(SegmentLostError) as lost:
         append_again_and_again(sink, ONE + TWO)
     sink.roll(SECOND, HEADER)
