@@ -46,8 +46,8 @@ def install(network: Any, optimizer: Any, sink_size: int) -> GradTap:
                 "the train network was compiled before (by Model.build, or by a training without this callback)"
             )
         size = min(max(_RING_STEPS, 1 << (sink_size - 1).bit_length()), _MAX_RING_STEPS)
-        _rehearse(network, optimizer, graph_mode)
-        tap = GradTap(_reducer(network), schedules(optimizer), step_count(optimizer), unscale, size)
+        found = _rehearsed(network, optimizer)
+        tap = GradTap(_reducer(network), found, step_count(optimizer), unscale, size)
         _taps.setdefault(network, []).append(tap)
     tap.restart(_reducer(network))
     # Not by setattr: a train cell with auto_prefix would rename the parameters below it, and so its checkpoints.
@@ -100,23 +100,39 @@ def _unscale(network: Any) -> float:
     return 1.0 / sens
 
 
-def _rehearse(network: Any, optimizer: Any, graph_mode: bool) -> None:
+def _rehearsed(network: Any, optimizer: Any) -> dict[str, nn.Cell]:
     """Run a tap of the same kind on one-element gradients: what this device cannot do must not end the training.
 
+    Returns:
+        The schedules that the tap can ask: all or, when it cannot be compiled with them, none.
+
     Raises:
-        NoTapError: it failed.
+        NoTapError: it fails without them too.
     """
     parameters = getattr(optimizer, "parameters", None) or network.trainable_params()
     kinds = {str(parameter.dtype): parameter.dtype for parameter in parameters}
     grads = tuple(Tensor(np.ones(1, np.float32), kind) for kind in kinds.values())
+    found = schedules(optimizer)
     try:
-        tap = GradTap(nn.Identity(), schedules(optimizer), step_count(optimizer), 1.0, 2)
-        if graph_mode:
-            nn.Cell.__call__(tap, grads)
-        else:
-            tap.wants_rates = True
-            tap.note(grads)
-        if ms.get_context("device_target") != "CPU":
-            ms.runtime.synchronize()  # a kernel that is missing is found out late
+        _try_out(grads, found, optimizer)
     except Exception as error:
-        raise NoTapError(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}") from error
+        if not found:
+            raise NoTapError(_first_line(error)) from error
+        try:
+            _try_out(grads, {}, optimizer)
+        except Exception as second:
+            raise NoTapError(_first_line(second)) from second
+        _log.info("the learning rate is read at the step's end: %s", _first_line(error))
+        return {}
+    return found
+
+
+def _try_out(grads: Any, found: dict[str, nn.Cell], optimizer: Any) -> None:
+    tap = GradTap(nn.Identity(), found, step_count(optimizer), 1.0, 2)
+    tap.compiled(grads)
+    if ms.get_context("device_target") != "CPU":
+        ms.runtime.synchronize()  # what fails in a kernel is found out late
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"

@@ -25,8 +25,7 @@ class Series:
 @dataclass(frozen=True)
 class _Chunk:
     last: int  # the newest step in it
-    kind: str  # "squares", "ring" or "row"
-    read: Callable[[], Array]
+    read: Callable[[], Array]  # the ring, if it is needed, and behind it the row
 
 
 class Tape:
@@ -40,7 +39,7 @@ class Tape:
         self.tap = tap
         self._step = 0  # read up to here
         self._calls = 0
-        self._copies: list[tuple[int, str, Any]] = []  # filled up and copied on the device, not yet on the host
+        self._copies: list[tuple[int, Any]] = []  # rings that were full, copied on the device, not yet on the host
         self._told = False
 
     def begin(self, step: int) -> None:
@@ -51,43 +50,32 @@ class Tape:
         """Note that `step` is not collected. Before the ring overwrites itself it is copied, on the device."""
         held = self._copies[-1][0] if self._copies else self._step
         if step - held >= self.tap.size:
-            self._copies.append((step, *self._take()))
+            self._copies.append((step, pack([self.tap.ring, *self._row()])))
 
     def stage(self, transfer: Transfer, step: int) -> "Reading":
         """Let `transfer` copy all that was noted up to `step`."""
         first, self._step = self._step + 1, step
-        # One step since the last reading needs only the row: an operator and the ring's bytes less.
-        newest = ("row", self.tap.row) if first == step and not self.tap.squares else self._take()
-        copies, self._copies = [*self._copies, (step, *newest)], []
-        chunks = [_Chunk(last, kind, transfer.vector(vector)) for last, kind, vector in copies]
-        rates = None
-        if self.tap.rates is not None:
-            rates, self.tap.rates = transfer.vector(self.tap.rates), None
-        return Reading(self, first, chunks, rates)
+        copies, self._copies = self._copies, []
+        chunks = [_Chunk(last, transfer.vector(vector)) for last, vector in copies]
+        # One step since the last reading needs only the row: less to copy, and in PyNative mode an operator less.
+        parts = [*([] if first == step else [self.tap.ring]), *self._row()]
+        chunks.append(_Chunk(step, transfer.together(parts)))
+        return Reading(self, first, chunks)
 
-    def _take(self) -> tuple[str, Any]:
-        if self.tap.squares:
-            squares, self.tap.squares = self.tap.squares, []
-            return "squares", pack(squares)
-        return "ring", pack([self.tap.ring, self.tap.row])
+    def _row(self) -> list[Any]:
+        return [self.tap.row] if self.tap.newest is None else list(self.tap.newest)
 
     def decode(self, chunk: _Chunk, steps: int) -> tuple[Array, Array, bool]:
         """Give the norms of a chunk, its learning rates, and whether there was one call for each of `steps`."""
-        data = chunk.read()
-        if chunk.kind == "squares":
-            # The root in float64 on the host: nothing is gained by another operator on the device.
-            norms = np.sqrt(data.astype(np.float64)) * self.tap.host_unscale
-            return norms.astype(np.float32), data[:0], len(data) == steps
-        row = data if chunk.kind == "row" else data[self.tap.size :]
+        data, width = chunk.read(), 2 + len(self.tap.names)
+        ring, row = data[:-width], data[-width:]
         calls = int(row[1])
-        regular = (calls - self._calls) % COUNT_MODULUS == steps
         if calls == self._calls:
             return data[:0], data[:0], False
+        regular = (calls - self._calls) % COUNT_MODULUS == steps
         self._calls = calls
-        if chunk.kind == "row":
-            return row[:1], row[2:], regular
         slots = np.arange(calls - min(steps, self.tap.size), calls) % self.tap.size
-        return data[slots], row[2:], regular
+        return ring[slots] if len(ring) else row[:1], row[2:], regular
 
     def tell(self, step: int) -> None:
         """Say once that calls and steps differ."""
@@ -101,8 +89,8 @@ class Tape:
 class Reading:
     """One collection's view of the tape. Its methods answer after the transfer."""
 
-    def __init__(self, tape: Tape, first: int, chunks: list[_Chunk], rates: Callable[[], Array] | None) -> None:
-        self._tape, self._first, self._chunks, self._eager_rates = tape, first, chunks, rates
+    def __init__(self, tape: Tape, first: int, chunks: list[_Chunk]) -> None:
+        self._tape, self._first, self._chunks = tape, first, chunks
         self._decoded: tuple[Series, Array] | None = None
         self.names = tape.tap.names  # of the learning rates
 
@@ -116,8 +104,8 @@ class Reading:
         return self._decode()[0]
 
     def rates(self) -> Array:
-        """Give the learning rates of the newest step, in the order of `names`; empty when not known."""
-        return self._eager_rates() if self._eager_rates is not None else self._decode()[1]
+        """Give the learning rates of the newest step, in the order of `names`; empty when the reducer did not run."""
+        return self._decode()[1]
 
     def _decode(self) -> tuple[Series, Array]:
         if self._decoded is not None:

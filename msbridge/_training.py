@@ -30,7 +30,6 @@ class Training:
         self._network = params.train_network
         self._optimizer = params.get("optimizer") or getattr(self._network, "optimizer", None)
         self._collected = 0  # the last step that was collected
-        self._planned = (-1, False)  # a step that began, and whether it will be collected
         self._tape: Tape | None = None
         self._no_tap = ""
         self._params: Any = None  # of the newest step
@@ -49,20 +48,11 @@ class Training:
             self._tape.begin(done)
         return done
 
-    def plan(self, params: Any, schedule: Schedule) -> bool:
-        """Decide whether the step that begins, or the sink that ends with it, is collected. The first one always is."""
-        step = self._steps.now(params)
-        if self._planned[0] != step:
-            self._planned = (step, self.clock.is_first or schedule.due(self._steps.last + 1, step))
-            if self._tape is not None:
-                self._tape.tap.wants_rates = self._planned[1]
-        return self._planned[1]
-
     def end_step(self, params: Any, schedule: Schedule) -> bool:
-        """Note that a step, or a sink, ended. Tells whether to collect it."""
+        """Note that a step, or a sink, ended. Tells whether to collect it; the first one always."""
         self._params = params
-        collected = self.plan(params, schedule)
         step = self._steps.now(params)
+        collected = self.clock.is_first or schedule.due(self._steps.last + 1, step)
         self.clock.step_end(step, step - self._steps.last, params)
         self._steps.last = step
         if not collected and self._tape is not None:

@@ -173,12 +173,6 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             self._begin_steps(self._training, run_context.original_args())
 
     @_guarded
-    def on_train_step_begin(self, run_context: Any) -> None:
-        """Decide whether the step is collected."""
-        if self._training is not None:
-            self._training.plan(run_context.original_args(), self._schedule)
-
-    @_guarded
     def on_train_step_end(self, run_context: Any) -> None:
         """Collect the step, or only note that it ended."""
         if self._training is not None:

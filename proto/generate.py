@@ -26,7 +26,15 @@ def generate(out: Path) -> None:
     Raises:
         SystemExit: protoc failed, or its output would not import on the oldest supported protobuf.
     """
-    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT / 'proto'}", f"--python_out={out}", f"--pyi_out={out}", SOURCE]
+    command = [
+        sys.executable,
+        "-m",
+        "grpc_tools.protoc",
+        f"-I{ROOT / 'proto'}",
+        f"--python_out={out}",
+        f"--pyi_out={out}",
+        SOURCE,
+    ]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
         raise SystemExit(f"protoc failed; it needs {GENERATOR}: pip install {GENERATOR} setuptools")
     if "runtime_version" in (out / OUTPUTS[0]).read_text(encoding="utf-8"):
