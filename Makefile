@@ -66,7 +66,7 @@ test-newest: $(NEWEST)/dev.done
 
 test-oldest: $(OLDEST)/dev.done
 	@echo "== oldest dependencies: core and bridge (TensorBoard's readers need newer ones)"
-	GLOG_v=3 $(OLDEST)/bin/python -m pytest tests/unit tests/golden tests/conformance tests/crash tests/msbridge -m "not slow" $(PYTEST_ARGS)
+	GLOG_v=3 $(OLDEST)/bin/python -m pytest tests/unit tests/golden tests/conformance tests/stateful tests/packaging tests/crash tests/msbridge -m "not slow" $(PYTEST_ARGS)
 
 test-numpy1: $(NUMPY1)/dev.done
 	@echo "== newest MindSpore with NumPy 1.26: values and bridge"
@@ -81,7 +81,7 @@ test-wheel:
 	@$(WHEEL)/bin/python $(PIP_INSTALL) dist/*.whl
 	@echo "== the installed wheel: core without extras"
 	@rm -rf build/wheel-tests && mkdir -p build && cp -r tests build/wheel-tests && cp pyproject.toml build/
-	cd build && ../$(WHEEL)/bin/python -m pytest -p no:cacheprovider wheel-tests/packaging wheel-tests/unit wheel-tests/conformance $(PYTEST_ARGS)
+	cd build && ../$(WHEEL)/bin/python -m pytest -p no:cacheprovider wheel-tests/packaging wheel-tests/unit wheel-tests/conformance wheel-tests/stateful $(PYTEST_ARGS)
 
 lint: $(NEWEST)/dev.done $(PROTO)/dev.done
 	$(NEWEST)/bin/ruff check .

@@ -129,7 +129,7 @@ def _rehearsed(network: Any, optimizer: Any) -> dict[str, nn.Cell]:
 
 def _try_out(grads: Any, found: dict[str, nn.Cell], optimizer: Any) -> None:
     tap = GradTap(nn.Identity(), found, step_count(optimizer), 1.0, 2)
-    tap.compiled(grads)
+    tap.run_note(grads)
     if ms.get_context("device_target") != "CPU":
         ms.runtime.synchronize()  # what fails in a kernel is found out late
 

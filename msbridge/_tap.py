@@ -62,7 +62,7 @@ class GradTap(nn.Cell):  # type: ignore[misc]
             "calls": Parameter(Tensor(np.zeros(1, np.int32)), f"{name}.calls", requires_grad=False),
             "schedules": tuple(schedules.values()),
             "global_step": Tensor(np.zeros(1, np.int32)) if global_step is None else global_step,
-            "compiled": ms.jit(self.note),
+            "run_note": ms.jit(self.note),
         }
         for attribute, value in hidden.items():
             # Past Cell.__setattr__, which would enter Parameters and Cells in the train cell's own lists.
@@ -98,7 +98,7 @@ class GradTap(nn.Cell):  # type: ignore[misc]
         grads = self.reducer(*args, **kwargs)
         if self.busy and not self.failure:
             try:
-                self.newest = self.compiled(grads)
+                self.newest = self.run_note(grads)
             except Exception as error:
                 self.failure = f"{type(error).__name__}: {error}"
         return grads

@@ -47,6 +47,9 @@ _GRACE_SECS = 0.5
 _FOREVER_SECS = 1e8
 
 
+_ONLY_SCALARS = {tuple}
+
+
 class _Request:
     """A flush that waits; `reached` is None until it is known."""
 
@@ -128,11 +131,14 @@ class Worker:
             with self._inline_lock:
                 self._cycle(())
         if self._strict:
-            with self._cond:
-                failure, self._unraised = self._unraised, None
-            if failure is not None:
-                message = f"storage failed: {failure}; the data is kept and tried again"
-                raise SinkError(failure.errno, message) from failure
+            self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        with self._cond:
+            failure, self._unraised = self._unraised, None
+        if failure is not None:
+            message = f"storage failed: {failure}; the data is kept and tried again"
+            raise SinkError(failure.errno, message) from failure
 
     def _wake_up(self) -> None:
         with self._cond:
@@ -171,7 +177,16 @@ class Worker:
 
         Returns:
             Whether it is.
+
+        Raises:
+            SinkError: with strict, from a storage error that no call has raised yet.
         """
+        reached = self._flush(level, timeout)
+        if self._strict:
+            self._raise_failure()
+        return reached
+
+    def _flush(self, level: Durability, timeout: float | None) -> bool:
         if not self._is_ours():
             self._tell_fork()
             return False
@@ -330,10 +345,13 @@ class Worker:
         while left > 0:
             items = self.queue.take(min(left, _LONG_SLICE if left > _BACKLOG else _SLICE))
             left -= len(items)
-            self._unstored += sum(size_of(item) for item in items if type(item) is not tuple)
             step = step_of(items[-1])
             self._last_step = self._last_step if step is None else step
-            self._runs.add(items)
+            if {*map(type, items)} == _ONLY_SCALARS:
+                self._runs.add_scalars(items)
+            else:
+                self._unstored += sum(map(size_of, items))
+                self._runs.add(items)
             if self._runs.buffered >= _BUFFERED_BYTES:
                 self._runs.drain()
             with self._cond:

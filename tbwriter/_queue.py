@@ -119,7 +119,7 @@ class EntryQueue:
             return False
         if size and not self._heavy:
             return True  # alone it may be larger than the whole queue
-        return self._heavy + len(self.entries) * _ENTRY_BYTES + size <= self._max_bytes
+        return self._heavy + len(self.entries) * _ENTRY_BYTES + (size or _ENTRY_BYTES) <= self._max_bytes
 
     def _wait_for_room(self, size: int) -> bool:
         self._woken = True

@@ -6,6 +6,7 @@ import errno
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from tbwriter import sinks
 from tbwriter._entries import Entry, Item, SubRun
@@ -72,6 +73,10 @@ class Runs:
 
     def _files(self) -> list[EventFile]:
         return [self._main, *self._subs.values()]
+
+    def add_scalars(self, entries: Iterable[Any]) -> None:
+        """Take scalars of the run itself, in order; what `add` does, without a look at each."""
+        self._main.add(entries, coalesce=self._coalesce)
 
     def add(self, entries: Iterable[Item]) -> None:
         """Take entries in order; no I/O."""

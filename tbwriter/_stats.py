@@ -11,7 +11,7 @@ class WriterStats:
 
     Attributes:
         queued: values added and not stored yet.
-        written: values stored.
+        written: values stored, the writer's own `tbwriter/dropped` included.
         dropped: values given up: the queue was full, or they could not be encoded, or close ran out of time.
         retries: attempts to store that failed.
         bytes: what was stored, in bytes.

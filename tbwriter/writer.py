@@ -27,6 +27,7 @@ from tbwriter._stats import WriterStats
 from tbwriter.errors import WriterClosedError
 
 _CLOSE_SECS = 10.0
+_now = time.time
 
 
 class SummaryWriter:
@@ -53,7 +54,8 @@ class SummaryWriter:
         on_full: what an `add_*` does when the queue is full: "block" waits for room, at most `block_secs` in one
             outage, then drops the new value and counts it; "drop" never waits; "raise" raises QueueFullError.
         block_secs: see `on_full`.
-        strict: the next call after a storage error raises SinkError; the data is kept and tried again all the same.
+        strict: the next `add_*`, `flush` or `sync` after a storage error raises SinkError; the data is kept and tried
+            again all the same.
         asynchronous: False stores in every call, without a thread: for debugging.
         coalesce: neighbouring scalars of one step whose wall times lie within 0.1 s share an Event.
         rank: adds `rank_<rank>` to the directory.
@@ -153,7 +155,7 @@ class SummaryWriter:
             TypeError, ValueError: naming the tag, what was given and what is wanted.
             WriterClosedError: after `close`.
         """
-        queue = self._queue
+        # The common case, as few steps as possible: a Python float and int under a known tag.
         if (
             type(scalar_value) is float
             and type(global_step) is int
@@ -162,12 +164,13 @@ class SummaryWriter:
             and walltime is None
             and type(tag) is str
             and tag in self._plain
-            and not display_name
-            and not summary_description
-            and len(queue.entries) < queue.threshold
+            and not (display_name or summary_description)
         ):
-            queue.entries.append((tag, scalar_value, global_step, time.time(), COALESCE_SECS))
-            return
+            queue = self._queue
+            entries = queue.entries
+            if len(entries) < queue.threshold:
+                entries.append((tag, scalar_value, global_step, _now(), COALESCE_SECS))
+                return
         del new_style, double_precision
         self._add_scalar(tag, scalar_value, global_step, walltime, display_name, summary_description)
 
@@ -435,7 +438,10 @@ class SummaryWriter:
         return f"SummaryWriter({self._settings.url!r})"
 
     def __getstate__(self) -> Settings:
-        """A copy holds the settings alone: it opens a file of its own when something is added to it."""
+        """Keep the settings alone: a copy opens a file of its own when something is first added to it.
+
+        That first call is then its construction, and raises SinkError where the constructor would.
+        """
         return self._settings.for_copy()
 
     def __setstate__(self, settings: Settings) -> None:
@@ -456,8 +462,8 @@ class SummaryWriter:
         Raises:
             ValueError: `tag` is used for another kind.
         """
+        self._kinds.setdefault(tag, kind)  # atomic: two threads cannot both be the first
         self._check_kind(tag, kind)
-        self._kinds[tag] = kind
 
     def _check_kind(self, tag: str, kind: str) -> None:
         first = self._kinds.get(tag, kind)

@@ -72,6 +72,7 @@ class FileSink:
             self._fail(exc, records)
             raise
         if unlinked:
+            self._failed = b""
             raise SegmentLostError(f"{self._path} was deleted")
         self._eio = 0
         self._offset += self._done
