@@ -131,14 +131,11 @@ class Worker:
             with self._inline_lock:
                 self._cycle(())
         if self._strict:
-            self._raise_failure()
-
-    def _raise_failure(self) -> None:
-        with self._cond:
-            failure, self._unraised = self._unraised, None
-        if failure is not None:
-            message = f"storage failed: {failure}; the data is kept and tried again"
-            raise SinkError(failure.errno, message) from failure
+            with self._cond:
+                failure, self._unraised = self._unraised, None
+            if failure is not None:
+                message = f"storage failed: {failure}; the data is kept and tried again"
+                raise SinkError(failure.errno, message) from failure
 
     def _wake_up(self) -> None:
         with self._cond:
@@ -177,16 +174,7 @@ class Worker:
 
         Returns:
             Whether it is.
-
-        Raises:
-            SinkError: with strict, from a storage error that no call has raised yet.
         """
-        reached = self._flush(level, timeout)
-        if self._strict:
-            self._raise_failure()
-        return reached
-
-    def _flush(self, level: Durability, timeout: float | None) -> bool:
         if not self._is_ours():
             self._tell_fork()
             return False

@@ -54,8 +54,8 @@ class SummaryWriter:
         on_full: what an `add_*` does when the queue is full: "block" waits for room, at most `block_secs` in one
             outage, then drops the new value and counts it; "drop" never waits; "raise" raises QueueFullError.
         block_secs: see `on_full`.
-        strict: the next `add_*`, `flush` or `sync` after a storage error raises SinkError; the data is kept and tried
-            again all the same.
+        strict: the next `add_*` after a storage error raises SinkError; the data is kept and tried again all the
+            same. `flush` and `sync` tell by what they return.
         asynchronous: False stores in every call, without a thread: for debugging.
         coalesce: neighbouring scalars of one step whose wall times lie within 0.1 s share an Event.
         rank: adds `rank_<rank>` to the directory.

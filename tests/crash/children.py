@@ -103,7 +103,8 @@ def run(code, *arguments, within=START_SECS, **options):
 
 
 def run_well(code, *arguments, **options):
-    """Run a program that must end with status 0; return what it printed."""
+    """Run a program that must end with status 0, and no thread of it by an exception; return what it printed."""
     ended = run(code, *arguments, **options)
     assert ended.returncode == 0, ended.err
+    assert "Traceback" not in ended.err, ended.err
     return ended.out
