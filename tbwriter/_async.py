@@ -11,6 +11,7 @@ Contract:
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -18,10 +19,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from tbwriter import _live
-from tbwriter._entries import Item, Scalars, size_of, step_of
+from tbwriter._entries import Item, Scalars, size_of, step_of, values_of
 from tbwriter._outage import Outage
 from tbwriter._queue import EntryQueue, OnFull
-from tbwriter._runs import Runs
+from tbwriter._runs import Runs, SubRunError
 from tbwriter._stats import WriterStats
 from tbwriter.errors import SinkError, WriterClosedError
 from tbwriter.sinks import Durability
@@ -106,6 +107,7 @@ class Worker:
         self._latency_secs = 0.0
         self._last_step = 0
         self._dropped_told = 0
+        self._taken = 0  # values that were taken and are not yet in _runs
         self._unstored = 0  # the size of entries that were taken and wait in _runs
 
         self._inline_lock = threading.RLock()
@@ -147,7 +149,7 @@ class Worker:
         if not self._is_ours():
             self._tell_fork()
             return False
-        if self._closing:
+        if self.queue.closed:
             raise WriterClosedError("the writer is closed: make a new SummaryWriter, or close this one later")
         return True
 
@@ -223,6 +225,8 @@ class Worker:
         """Refuse later puts and let the thread come to its end."""
         if not self._is_ours():
             return
+        # First of all: what is let in after the worker has seen _closing would never be stored.
+        self.queue.close()
         with self._cond:
             if self._closing:
                 return
@@ -230,7 +234,6 @@ class Worker:
             self._close_by = time.monotonic() + min(timeout, _FOREVER_SECS)
             self._wake = True
             self._cond.notify_all()
-        self.queue.close()
         if self._thread is None:
             with self._inline_lock:
                 self._cycle(())
@@ -300,7 +303,8 @@ class Worker:
             return True
         level = max((request.level for request in requests), default=Durability.OS)
         try:
-            self._runs.drain()  # what an outage left comes first
+            with contextlib.suppress(SubRunError):  # the run itself goes on; flush raises it again
+                self._runs.drain()  # what an outage left comes first
             self._take_all()
             reached = self._runs.flush(level)
         except OSError as exc:
@@ -312,6 +316,7 @@ class Worker:
             # Not storage: a fault of ours. What was taken is lost and counted; the thread lives on.
             _log.exception("%s: %d values cannot be written and are left out", self._runs.path, self._runs.waiting)
             self._runs.discard()
+            self.queue.dropped += self._taken
             reached = False
         self._outage.ended(self._runs.path)
         self.queue.stored(self._unstored)
@@ -333,6 +338,7 @@ class Worker:
         while left > 0:
             items = self.queue.take(min(left, _LONG_SLICE if left > _BACKLOG else _SLICE))
             left -= len(items)
+            self._taken = sum(map(values_of, items))
             step = step_of(items[-1])
             self._last_step = self._last_step if step is None else step
             if {*map(type, items)} == _ONLY_SCALARS:
@@ -340,8 +346,10 @@ class Worker:
             else:
                 self._unstored += sum(map(size_of, items))
                 self._runs.add(items)
+            self._taken = 0
             if self._runs.buffered >= _BUFFERED_BYTES:
-                self._runs.drain()
+                with contextlib.suppress(SubRunError):
+                    self._runs.drain()
             with self._cond:
                 self._progress += 1
             if left > 0 and self._thread is not None:
@@ -357,5 +365,9 @@ class Worker:
         self.queue.drop_all()
         self._runs.close(max(0.0, self._close_by - time.monotonic()))
         lost = self._lost = self.queue.dropped + self._runs.dropped - before
+        with self._cond:
+            for request in self._requests:
+                request.reached = lost == 0
+            self._cond.notify_all()
         if lost:
             _log.error("%s: closed with %d values not stored: %s", self._runs.path, lost, self._outage.last_error)

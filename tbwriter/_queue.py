@@ -63,7 +63,7 @@ class EntryQueue:
         self._wake = wake
         self._gate = gate
         self._watched = False
-        self._closed = False
+        self.closed = False
         self._woken = False
         self._told = False
         self._wake_mark = 0
@@ -89,14 +89,17 @@ class EntryQueue:
         """
         if self._watched and not self._gate():
             return
+        tell = False
         with self._room:
-            let_in = self._has_room(size) or self._wait_for_room(size)
-            if let_in:
+            if not self.closed and (self._has_room(size) or self._wait_for_room(size)):
                 self._let_in(item, size)
-            else:
+                return
+            if not self.closed:
                 self.dropped += values
                 tell, self._told = not self._told, True
-        if not let_in and tell:  # outside of the lock: a handler of the log may do anything
+        if self.closed:
+            self._gate()  # raises
+        if tell:  # outside of the lock: a handler of the log may do anything
             _log.warning(
                 "storage does not keep up: %d entries wait and there is room for no more; newer ones are dropped and "
                 "counted until there is. Said once an outage",
@@ -132,8 +135,8 @@ class EntryQueue:
         if self._on_full == "block" and self._block_left > 0:
             begin = time.monotonic()
             try:
-                if self._room.wait_for(lambda: self._has_room(size) or self._closed, self._block_left):
-                    return not self._closed
+                if self._room.wait_for(lambda: self._has_room(size) or self.closed, self._block_left):
+                    return not self.closed
             finally:
                 self._block_left -= time.monotonic() - begin
         return False
@@ -171,7 +174,7 @@ class EntryQueue:
     def close(self) -> None:
         """As `watch`, and let nobody wait for room any more."""
         with self._room:
-            self._closed = True
+            self.closed = True
             self._room.notify_all()
         self.watch()
 

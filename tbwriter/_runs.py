@@ -18,8 +18,13 @@ _MAX_OPEN_FILES = 16
 _NEVER = frozenset(
     {errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.EILSEQ}
 )
+_TOO_MANY_OPEN = frozenset({errno.EMFILE, errno.ENFILE})
 
 _log = logging.getLogger(__name__)
+
+
+class SubRunError(OSError):
+    """A sub-run could not be stored; the run itself was."""
 
 
 class Runs:
@@ -95,19 +100,44 @@ class Runs:
             OSError: storage failed; call again to go on.
         """
         self._main.drain()
-        while self._unopened:
-            name, entries = next(iter(self._unopened.items()))
-            file = self._sub(name)
-            if file is None:
-                self._main.dropped += len(entries)
-            else:
-                file.add(entries, coalesce=self._coalesce)
-            del self._unopened[name]
-        for file in self._subs.values():
-            if file.waiting:
-                file.drain()
-                if len(self._subs) > _MAX_OPEN_FILES:
-                    file.release()
+        first: OSError | None = None
+        for name in list(self._unopened):
+            try:
+                self._open(name)
+            except OSError as exc:  # noqa: PERF203 (each on its own is the point)
+                first = first or exc
+        for name, file in list(self._subs.items()):
+            try:
+                if file.waiting:
+                    file.drain()
+            except OSError as exc:
+                if exc.errno in _NEVER:
+                    self._give_up(name, exc)
+                else:
+                    first = first or exc
+            if len(self._subs) > _MAX_OPEN_FILES:
+                file.release()
+        if first is not None:
+            raise SubRunError(first.errno, str(first)) from first
+
+    def _open(self, name: str) -> None:
+        """Hand the entries that wait for a sub-run's file to it."""
+        file = self._sub(name)
+        entries = self._unopened.pop(name)
+        if file is None:
+            self._main.dropped += len(entries)
+        else:
+            file.add(entries, coalesce=self._coalesce)
+
+    def _give_up(self, name: str, exc: OSError) -> None:
+        """Close a sub-run that can never be written; its values are dropped and counted."""
+        self._impossible.add(name)
+        file = self._subs.pop(name)
+        file.close(0.0)
+        self._main.dropped += file.dropped
+        self._main.written += file.written
+        self._main.bytes += file.bytes
+        _log.warning("%s: this sub-run cannot be written any more: %s; its values are dropped", file.path, exc)
 
     def _sub(self, name: str) -> EventFile | None:
         """Return the file of a sub-run, or None where its directory cannot ever be made.
@@ -121,6 +151,9 @@ class Runs:
             try:
                 file = self._subs[name] = EventFile(place, purge_step=self._purge_step, clock=self._clock)
             except OSError as exc:
+                if exc.errno in _TOO_MANY_OPEN:
+                    for other in self._subs.values():
+                        other.release()
                 if exc.errno not in _NEVER:
                     raise
                 self._impossible.add(name)

@@ -104,7 +104,9 @@ class EventFileWriter:
         wall_time = time.time() if walltime is None else _summary.as_wall_time(walltime, "summary")
         self._put(_summary.wrap(data, _summary.as_step(global_step, "summary"), wall_time))
 
-    def _put(self, data: bytes) -> None:
+    def _put(self, data: Any) -> None:
+        if not isinstance(data, bytes):
+            raise TypeError(f"SerializeToString must give bytes, got {_summary.describe(data)}")
         raw = Raw(data)
         self._worker.put(raw, size_of(raw))
 

@@ -24,14 +24,15 @@ from tbwriter._naming import host_name
 from tbwriter._queue import EntryQueue, OnFull
 from tbwriter._settings import Settings
 from tbwriter._stats import WriterStats
-from tbwriter.errors import WriterClosedError
+from tbwriter.errors import QueueFullError, SinkError, WriterClosedError
 
 _CLOSE_SECS = 10.0
 _now = time.time
+_FEW_POINTS = 100
 
 
 class SummaryWriter:
-    """Write TensorBoard event files; drop-in for the SummaryWriter of torch and tensorboardX.
+    """Write TensorBoard event files, with the names and arguments of torch's and tensorboardX's SummaryWriter.
 
     Costs: `add_scalar` of a float about half a microsecond; a background thread encodes and stores, at the latest
     after `flush_secs`. One event file at a time per writer; every process and every rank needs a directory of its own.
@@ -248,7 +249,11 @@ class SummaryWriter:
             _summary.check_tag(tag), values, steps, wall_times, now=time.time(), told=self._told
         )
         self._claim(tag, "scalar")
-        if len(series.values):
+        if len(series.values) < _FEW_POINTS:
+            # Few points are cheaper as scalars than as matrices of bytes.
+            for value, step, wall_time in zip(*(column.tolist() for column in series), strict=True):
+                self._put_scalar((tag, value, step, wall_time, 0.0))
+        else:
             entry = Series(tag, *series)
             self._put(entry, size_of(entry), len(series.values))
 
@@ -277,13 +282,21 @@ class SummaryWriter:
             raise TypeError(f"tag {main_tag!r}: tag_scalar_dict must be a mapping of key to value, got {got}")
         items = []
         for key, value in tag_scalar_dict.items():
-            name = f"{main_tag.replace('/', '_')}_{_summary.check_tag(key)}"
+            key = _summary.check_tag(key)  # noqa: PLW2901 (a str Enum is its text from here on)
+            name = f"{main_tag.replace('/', '_')}_{key}"
             if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name or "\\" in name:
                 raise ValueError(f"tag {main_tag!r}: key {key!r} makes no directory name")
             number = _summary.as_scalar(value, f"{main_tag}/{key}", self._told)
             items.append(SubRun(name, (main_tag, number, step, wall_time, slack)))
+        # All go in before a failure of strict, or a full queue, is raised.
+        errors = []
         for item in items:
-            self._put(item, size_of(item))
+            try:
+                self._put(item, size_of(item))
+            except (SinkError, QueueFullError) as exc:  # noqa: PERF203 (the others go in all the same)
+                errors.append(exc)
+        if errors:
+            raise errors[0]
 
     # -- other kinds
 

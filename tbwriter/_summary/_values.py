@@ -32,12 +32,15 @@ def describe(value: object) -> str:
     Tensors are never printed: that would read them, and MindSpore 2.10 with NumPy 2 dies of reading a bfloat16 one.
     """
     kind = type(value).__name__
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is not None and dtype is not None:
-        return f"{kind} of shape {tuple(shape)} and dtype {dtype}"
-    if _is_printable(value):
-        text = repr(value)
-        return f"{kind} {text if len(text) <= 60 else text[:57] + '...'}"
+    try:
+        shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+        if shape is not None and dtype is not None:
+            return f"{kind} of shape {tuple(shape)} and dtype {dtype}"
+        if _is_printable(value):
+            text = repr(value)
+            return f"{kind} {text if len(text) <= 60 else text[:57] + '...'}"
+    except Exception:  # a foreign repr, or an int of more digits than Python prints
+        return kind
     if isinstance(value, (list, tuple)):
         return f"{kind} of {len(value)} {'/'.join(sorted({type(item).__name__ for item in value}))}"
     return kind
@@ -62,13 +65,14 @@ def check_tag(tag: object) -> str:
     """
     if not isinstance(tag, str):
         raise TypeError(f"tag must be a str, got {describe(tag)}")
+    tag = str.__str__(tag)  # the text of a str Enum, whose own str() is another one
     if not tag:
         raise ValueError("tag is empty; want a name such as 'train/loss'")
     try:
         tag.encode("utf-8")
     except UnicodeEncodeError as exc:
         raise ValueError(f"tag {tag!r} cannot be stored as UTF-8: {exc.reason}") from exc
-    return str(tag)
+    return tag
 
 
 def as_array(value: Any, tag: str) -> npt.NDArray[Any]:
@@ -89,6 +93,10 @@ def as_array(value: Any, tag: str) -> npt.NDArray[Any]:
 
 
 def _to_numpy(value: Any, tag: str) -> npt.NDArray[Any]:
+    if isinstance(value, np.ma.MaskedArray):
+        # What is masked has no value: NaN says so, where the dtype can.
+        wide: Any = value.astype(np.float64)
+        return np.asarray(wide.filled(np.nan) if np.ma.is_masked(value) else value.data)
     if isinstance(value, np.ndarray):
         return value
     if value is None or isinstance(value, _NEVER_NUMBERS):
@@ -187,7 +195,7 @@ def _to_float(value: Any, tag: str) -> float:
         return float(value)
     except OverflowError:  # an int or Fraction beyond float64
         return math.inf if value > 0 else -math.inf
-    except (TypeError, ValueError) as exc:
+    except Exception as exc:  # whatever a foreign __float__ raises
         raise TypeError(f"tag {tag!r}: got {describe(value)}, want a real number") from exc
 
 
@@ -215,7 +223,7 @@ def as_scalar(value: Any, tag: str, told: set[str]) -> float:
             told.add(tag)
             _log.warning(
                 "tag %r: %s %s: TensorBoard shows float32, exact for integers up to 2**24; log it in thousands or "
-                "millions. Said once for this tag", tag, exact, what
+                "millions. Said once for this tag", tag, describe(exact), what
             )  # fmt: skip
     return stored
 
@@ -246,7 +254,9 @@ def as_step(step: Any, tag: str) -> int:
                 f"tag {tag!r}: step must be a whole number, got {number}; round it, or count in smaller units"
             )
     if not INT64_MIN <= whole <= INT64_MAX:
-        raise ValueError(f"tag {tag!r}: step must lie within int64, got {whole}")
+        raise ValueError(
+            f"tag {tag!r}: step must lie within int64, got {whole if abs(whole) < 10**400 else describe(whole)}"
+        )
     return whole
 
 

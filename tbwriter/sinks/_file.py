@@ -42,6 +42,7 @@ class FileSink:
         self._lock = threading.Lock()  # of _status, the one attribute that other threads read
         self._fd = -1
         self._offset = 0  # the end of the last whole append
+        self._header_bytes = 0
         self._done = 0  # bytes of a failed append that are in the file, behind _offset
         self._failed = b""  # the records of that append
         self._eio = 0  # EIO in a row
@@ -64,16 +65,18 @@ class FileSink:
             if self._fd < 0:
                 self._reopen()
             view = memoryview(records)
-            while self._done < len(view):
+            cut = os.fstat(self._fd).st_size < self._offset
+            while not cut and self._done < len(view):
                 self._done += _write_at(self._fd, view[self._done :], self._offset + self._done)
             # Deleted under our hands: what was just written is gone with it and belongs into the next segment.
             unlinked = os.fstat(self._fd).st_nlink == 0
         except OSError as exc:
             self._fail(exc, records)
             raise
-        if unlinked:
+        if unlinked or cut:
+            # A write behind the new end would leave a hole of zeros, which no reader gets over.
             self._failed = b""
-            raise SegmentLostError(f"{self._path} was deleted")
+            raise SegmentLostError(f"{self._path} was {'deleted' if unlinked else 'cut short'}")
         self._eio = 0
         self._offset += self._done
         self._done = 0
@@ -88,7 +91,9 @@ class FileSink:
         self._note(exc)
         self._failed = records
         self._eio = self._eio + 1 if exc.errno == errno.EIO else 0
-        if exc.errno in _LOST or self._eio >= _MAX_REPEATED_EIO:
+        # The largest file that the system allows: a new one takes more, unless this one is new itself.
+        full = exc.errno == errno.EFBIG and self._offset > self._header_bytes
+        if exc.errno in _LOST or self._eio >= _MAX_REPEATED_EIO or full:
             self._eio = 0
             if exc.errno in _LOST:
                 self._failed = b""  # nobody can read what went there: all of it comes again
@@ -128,6 +133,7 @@ class FileSink:
             os.unlink(path)
             raise
         self._fd, self._name, self._offset, self._done, self._eio = fd, name, len(header), 0, 0
+        self._header_bytes = len(header)
         self._synced_directory = False
         with self._lock:
             status = self._status
@@ -173,9 +179,8 @@ class FileSink:
             self._fd = -1
 
     def status(self) -> SinkStatus:
-        """Return counters; from any thread."""
-        with self._lock:
-            return self._status
+        """Return counters; from any thread, and in a forked child whose parent held the lock."""
+        return self._status
 
     def close(self, timeout: float = 10.0) -> SinkStatus:
         """Sync and close the file."""

@@ -138,7 +138,7 @@ def test_a_child_forked_while_threads_add_never_hangs(tmp_path):
     threads = [threading.Thread(target=add, args=(tag,)) for tag in ("a", "b", "c")]
     for thread in threads:
         thread.start()
-    ends = [forked(work)[1] for _ in range(20)]
+    ends = [forked(work)[1] for _ in range(10)]
     stop.set()
     for thread in threads:
         thread.join()
@@ -146,7 +146,7 @@ def test_a_child_forked_while_threads_add_never_hangs(tmp_path):
     say(json.dumps([ends, last]))
     """
     ends, last = json.loads(run_well(FORK + undented(code), tmp_path))
-    assert ends == [0] * 20
+    assert ends == [0] * 10
     for tag, end in last.items():
         assert scalars(tmp_path, tag) == [(step, 1.0) for step in range(end)]
 

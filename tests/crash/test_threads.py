@@ -86,24 +86,24 @@ def test_eight_threads_lose_nothing_through_all_ways_mixed(tmp_path, options):
 
 
 @pytest.mark.usefixtures("eager_switching")
-@pytest.mark.parametrize("trial", range(20))
-def test_close_by_one_thread_while_others_add_loses_nothing_that_was_added_before(tmp_path, trial):
+@pytest.mark.parametrize("moment", range(0, 2000, 250))
+def test_close_by_one_thread_while_others_add_loses_nothing_that_was_added_before(tmp_path, moment):
     """After close() add_scalar raises; of each thread, only the call that close() overtook may be lost."""
     writer = SummaryWriter(tmp_path)
     returned = [0] * THREADS
-    begun = threading.Barrier(THREADS)
+    reached = threading.Event()
 
     def work(number):
-        begun.wait()
         if number == 0:
-            for _ in range(trial):
-                writer.stats()  # so that close() comes later in each trial
+            reached.wait()
             writer.close()
             return
         with contextlib.suppress(WriterClosedError):
-            while True:
-                writer.add_scalar(f"tag{number}", 1.0, returned[number])
+            for step in range(4000):
+                writer.add_scalar(f"tag{number}", 1.0, step)
                 returned[number] += 1
+                if step == moment:
+                    reached.set()
 
     at_once(work)
     for number in range(1, THREADS):

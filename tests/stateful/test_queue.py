@@ -9,7 +9,7 @@ import pytest
 from event_files import scalars, values
 from storage import PATIENCE_SECS, slow
 
-from tbwriter import QueueFullError
+from tbwriter import QueueFullError, WriterClosedError
 
 MIB = 1 << 20
 
@@ -176,11 +176,20 @@ def test_block_of_0_seconds_drops_at_once(held):
 def test_a_call_that_waits_for_room_is_let_go_by_close(held):
     writer = held(on_full="block", max_queue=1000, block_secs=3600.0)
     add_steps(writer, range(1000))
-    waiting = threading.Thread(target=add_steps, args=(writer, [1000]), daemon=True)
+    raised = []
+
+    def add():
+        try:
+            add_steps(writer, [1000])
+        except WriterClosedError as exc:
+            raised.append(exc)
+
+    waiting = threading.Thread(target=add, daemon=True)
     waiting.start()
     writer.close(timeout=0)
     waiting.join(PATIENCE_SECS)
     assert not waiting.is_alive()
+    assert len(raised) == 1
 
 
 # ---- bytes
