@@ -1,12 +1,14 @@
 """Put the gradient tap into a train cell where that is sound, and take it out again."""
 
 import logging
+import os
 import weakref
 from typing import Any
 
 import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn
+from mindspore.ops import Primitive
 
 from msbridge._learning_rate import Constant, harmless, rates, step_count
 from msbridge._tap import GradTap
@@ -38,7 +40,11 @@ def install(network: Any, optimizer: Any, sink_size: int) -> GradTap:
     unscale = _unscale(network)
     if (mode := str(ms.get_auto_parallel_context("parallel_mode"))).endswith("auto_parallel"):
         raise NoTapError(f"gradients are sharded under {mode}")
+    if sparse := _sparse_part(network):
+        raise NoTapError(f"{sparse} gives sparse gradients")
     graph_mode = ms.get_context("mode") == ms.GRAPH_MODE
+    if graph_mode and _compile_cache_is_on():
+        raise NoTapError("with MindSpore's compile cache a graph from the disk may run, without the tap")
     tap = next((tap for tap in _taps.get(network, ()) if not tap.busy), None)
     if tap is None:
         if graph_mode and network.compile_cache:
@@ -100,6 +106,27 @@ def _unscale(network: Any) -> float:
     return 1.0 / sens
 
 
+def _compile_cache_is_on() -> bool:
+    enabled = ms.get_context("enable_compile_cache")
+    return os.environ.get("MS_COMPILER_CACHE_ENABLE") == "1" if enabled is None else bool(enabled)
+
+
+def _sparse_part(network: nn.Cell) -> str:
+    """Name what makes a gradient sparse. A norm of it would not compile, and so end the training.
+
+    MindSpore 2.10 has two operators whose gradient is a RowTensor (ops/_grad_experimental), and MapParameter.
+    """
+    for parameter in network.get_parameters():
+        if type(parameter).__name__ == "MapParameter":
+            return f"MapParameter {parameter.name}"
+    for name, cell in network.cells_and_names():
+        operators = {getattr(value, "name", "") for value in vars(cell).values() if isinstance(value, Primitive)}
+        # nn.EmbeddingLookup holds both operators, and uses neither when it is neither sparse nor on the host.
+        if "SparseGatherV2" in operators or ("EmbeddingLookup" in operators and getattr(cell, "sparse", True)):
+            return f"{type(cell).__name__} {name}"
+    return ""
+
+
 def _rehearsed(network: Any, optimizer: Any) -> dict[str, nn.Cell]:
     """Run a tap of the same kind on one-element gradients: what this device cannot do must not end the training.
 
@@ -129,7 +156,7 @@ def _rehearsed(network: Any, optimizer: Any) -> dict[str, nn.Cell]:
 
 def _try_out(grads: Any, found: dict[str, nn.Cell], optimizer: Any) -> None:
     tap = GradTap(nn.Identity(), found, step_count(optimizer), 1.0, 2)
-    tap.run_note(grads)
+    tap.run_note(*grads)
     if ms.get_context("device_target") != "CPU":
         ms.runtime.synchronize()  # what fails in a kernel is found out late
 

@@ -30,17 +30,6 @@ def _square_sum_dense(grad: Any) -> Any:
     return ops.ReduceSum()(ops.Square()(ops.Cast()(grad, ms.float32)))
 
 
-@_square_sum.register("RowTensor")  # type: ignore[untyped-decorator]
-def _square_sum_rows(_grad: Any) -> Any:
-    # Rows may repeat; merging them is the optimizer's work. Not a number is honest, a sum over repeats is not.
-    return Tensor(np.nan, ms.float32)
-
-
-@_square_sum.register("MapTensor")  # type: ignore[untyped-decorator]
-def _square_sum_map(_grad: Any) -> Any:
-    return Tensor(np.nan, ms.float32)
-
-
 class GradTap(nn.Cell):  # type: ignore[misc]
     """Hand gradients on, and keep their global L2 norm times `unscale` and the learning rates of the step.
 
@@ -80,7 +69,8 @@ class GradTap(nn.Cell):  # type: ignore[misc]
     def restart(self, reducer: nn.Cell) -> None:
         """Begin a training: count calls from 0, in front of `reducer`."""
         self._cells["reducer"] = reducer
-        self.calls.set_data(Tensor(np.zeros(1, np.int32)))
+        # Not set_data: what is compiled already would not see the new buffer in PyNative mode.
+        ops.assign(self.calls, Tensor(np.zeros(1, np.int32)))
         self.newest, self.failure, self.busy = None, "", True
 
     def stop(self) -> None:
@@ -90,7 +80,7 @@ class GradTap(nn.Cell):  # type: ignore[misc]
     def construct(self, *args: Any) -> Any:
         """Reduce and note, as a part of a compiled train cell."""
         grads = self.reducer(*args)
-        self.assign(self.row, self.stack(self.note(grads)))
+        self.assign(self.row, self.stack(self.note(*grads)))
         return grads
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -98,12 +88,12 @@ class GradTap(nn.Cell):  # type: ignore[misc]
         grads = self.reducer(*args, **kwargs)
         if self.busy and not self.failure:
             try:
-                self.newest = self.run_note(grads)
+                self.newest = self.run_note(*grads)
             except Exception as error:
                 self.failure = f"{type(error).__name__}: {error}"
         return grads
 
-    def note(self, grads: Any) -> Any:
+    def note(self, *grads: Any) -> Any:
         """Write the norm to the ring; give norm, count of calls and learning rates as float32 scalars."""
         norm = self.mul(self.sqrt(self.add_n(self.square_sums(_square_sum, grads))), self.unscale)
         count = self.mod(self.add(self.calls, self.one), self.modulus)

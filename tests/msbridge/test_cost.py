@@ -1,5 +1,7 @@
 """One copy from the device for a collected step, none for another."""
 
+import importlib
+
 import pytest
 
 ms = pytest.importorskip("mindspore")
@@ -61,3 +63,18 @@ def test_the_tap_adds_no_operator_to_the_gradients(mode):
         assert tap(grads) is grads
     else:
         assert [grad.asnumpy().tolist() for grad in nn.Cell.__call__(tap, grads)] == [[1] * 3, [[1] * 2] * 2]
+
+
+def test_the_noting_is_compiled_once_and_not_every_step(mode, tmp_path):
+    try:
+        api = importlib.import_module("mindspore.graph.api")
+    except ImportError:  # MindSpore 2.7
+        api = importlib.import_module("mindspore.common.api")
+    compiled = []
+
+    class Count(ms.train.Callback):
+        def on_train_step_end(self, run_context):
+            compiled.append(len(api.ms_compile_cache))
+
+    train(model(), 6, TensorBoardCallback(tmp_path, 3), Count())
+    assert compiled[1] == compiled[-1]

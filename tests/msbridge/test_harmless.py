@@ -7,6 +7,7 @@ ms = pytest.importorskip("mindspore")
 
 import mindspore.dataset as ds  # noqa: E402
 from mindspore import Tensor, nn  # noqa: E402
+from mindspore.experimental import optim  # noqa: E402
 from small import curve, dataset, files, model, state, tags, train, truth  # noqa: E402
 
 from msbridge import Collector, GradNorm, Loss, TensorBoardCallback, default_collectors  # noqa: E402
@@ -222,3 +223,44 @@ def test_a_reducer_that_runs_twice_a_step_is_drawn_at_collected_steps(mode, tmp_
 def test_a_wrong_argument_raises_in_the_constructor(tmp_path, arguments, error, match):
     with pytest.raises(error, match=match):
         TensorBoardCallback(**{"summary_dir": tmp_path, **arguments})
+
+
+def test_sparse_gradients_are_left_alone_and_said(graph, tmp_path, said):
+    class Words(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.table, self.dense = nn.EmbeddingLookup(10, 4, target="CPU", sparse=True), nn.Dense(4, 1)
+
+        def construct(self, x):
+            return self.dense(self.table(x).sum(1))
+
+    random = np.random.default_rng(0)
+    words = (random.integers(0, 10, (12, 3)).astype("i4"), random.random((12, 1), "f4"))
+    net = Words()
+    optimizer = nn.LazyAdam(net.trainable_params(), 0.1)
+    optimizer.target = "CPU"
+    trained = ms.train.Model(net, nn.MSELoss(), optimizer)
+    data = ds.NumpySlicesDataset(words, shuffle=False).batch(4)
+    trained.train(1, data, callbacks=[TensorBoardCallback(tmp_path, 1)], dataset_sink_mode=False)
+    assert len(said()) == 1
+    assert "gives sparse gradients" in said()[0]
+    assert curve(tmp_path, "train/learning_rate")[0] == [1, 2, 3]
+
+
+def test_an_experimental_optimizer_and_a_single_parameter_are_drawn_too(mode, tmp_path):
+    net = nn.Dense(3, 1, weight_init="ones", has_bias=False)
+    optimizer = optim.SGD(net.trainable_params(), lr=0.1)
+    trained = ms.train.Model(nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), optimizer))
+    train(trained, 3, TensorBoardCallback(tmp_path, 2))
+    assert curve(tmp_path, "train/grad_norm")[0] == [1, 2, 3]
+    np.testing.assert_allclose(curve(tmp_path, "train/learning_rate")[1], [0.1, 0.1], rtol=1e-6)
+
+
+def test_a_graph_from_the_compile_cache_is_left_alone(graph, monkeypatch):
+    from msbridge._install import NoTapError, install
+
+    cell = model().train_network
+    monkeypatch.setenv("MS_COMPILER_CACHE_ENABLE", "1")
+    with pytest.raises(NoTapError, match="compile cache"):
+        install(cell, cell.optimizer, 1)
+    assert type(cell.grad_reducer) is nn.Identity
