@@ -6,7 +6,8 @@ log nothing; the extra time is the difference within a round.
 
 A machine whose speed changes by more than what logging costs hides that in the difference. So what can be accounted
 for is measured as well: the time inside the calls that log, and the processor time of all other threads, which in a
-loop that holds the GIL is the most that they can take from it.
+loop that holds the GIL is the most that they can take from it. A loop that waits loses the first alone: the other
+threads run while it waits.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ def waiting(setting: Setting) -> list[Figure]:
     """Measure a loop whose steps sleep."""
     secs = setting.step_ms / 1000
     how = f"Steps of {setting.step_ms:g} ms in time.sleep, the GIL free."
-    return _overhead(setting, "loop_waiting", "Waiting loop", how, lambda: time.sleep(secs))
+    return _overhead(setting, "loop_waiting", "Waiting loop", how, lambda: time.sleep(secs), others_delay=False)
 
 
 def holding_gil(setting: Setting) -> list[Figure]:
     """Measure a loop whose steps compute in Python."""
     turns = _calibrated(setting.step_ms / 1000)
     how = f"Steps of a fixed amount of Python arithmetic, {setting.step_ms:g} ms, the GIL held."
-    return _overhead(setting, "loop_gil", "GIL-bound loop", how, lambda: _busy(turns))
+    return _overhead(setting, "loop_gil", "GIL-bound loop", how, lambda: _busy(turns), others_delay=True)
 
 
 def _busy(turns: int) -> int:
@@ -97,7 +98,9 @@ def _block(body: Callable[[], object], logger: Logger | None, first: int, steps:
     return _Block(*(secs / steps * 1e6 for secs in (wall, cpu, flushing, logging, cpu - own)))
 
 
-def _overhead(setting: Setting, name: str, title: str, how: str, body: Callable[[], object]) -> list[Figure]:
+def _overhead(
+    setting: Setting, name: str, title: str, how: str, body: Callable[[], object], *, others_delay: bool
+) -> list[Figure]:
     steps = setting.block_steps
     writers = [TBWRITER, *setting.peers]
     loggers = {writer: open_writer(writer, setting.fresh()) for writer in (FLOOR, *writers)}
@@ -142,37 +145,35 @@ def _overhead(setting: Setting, name: str, title: str, how: str, body: Callable[
             values={writer: spread(samples) for writer, samples in cpu.items()},
             ratios=_ratios(cpu, setting.peers),
         ),
-        *_accounted(name, title, how, blocks, setting.peers),
+        *_accounted(name, title, how, blocks, setting.peers, others_delay=others_delay),
     ]
 
 
-def _accounted(name: str, title: str, how: str, blocks: dict[str, list[_Block]], peers: Sequence[str]) -> list[Figure]:
-    logging = {writer: [block.logging for block in found] for writer, found in blocks.items()}
-    others = {writer: [block.others for block in found] for writer, found in blocks.items()}
-    both = {writer: [block.logging + block.others for block in found] for writer, found in blocks.items()}
+def _accounted(
+    name: str, title: str, how: str, blocks: dict[str, list[_Block]], peers: Sequence[str], *, others_delay: bool
+) -> list[Figure]:
+    parts: dict[str, Callable[[_Block], float]] = {
+        "inside the calls": lambda block: block.logging,
+        "processor time of other threads": lambda block: block.others,
+        "both": lambda block: block.logging + block.others,
+    }
+    judged = "both" if others_delay else "inside the calls"
     how = f"In the same blocks, measured directly and not as a difference; the wait for the flush is not in it. {how}"
-    parts = (("logging", "inside the calls", logging), ("others", "processor time of other threads", others))
-    return [
-        *(
+    figures = []
+    for label, part in parts.items():
+        extra = {writer: [part(block) for block in found] for writer, found in blocks.items()}
+        figures.append(
             Figure(
-                name=f"{name}_{part}",
+                name=f"{name}_{label.split()[0]}",
                 title=f"{title}, accounted for: {label}",
                 unit="us a step",
                 how=how,
-                values={writer: spread(samples) for writer, samples in found.items()},
+                values={writer: spread(samples) for writer, samples in extra.items()},
+                ratios=_ratios(extra, peers) if label == judged else {},
+                targets=_targets(extra, peers) if label == judged else [],
             )
-            for part, label, found in parts
-        ),
-        Figure(
-            name=f"{name}_accounted",
-            title=f"{title}, accounted for: both",
-            unit="us a step",
-            how=how,
-            values={writer: spread(samples) for writer, samples in both.items()},
-            ratios=_ratios(both, peers),
-            targets=_targets(both, peers),
-        ),
-    ]
+        )
+    return figures
 
 
 def _ratios(extra: dict[str, list[float]], peers: Sequence[str]) -> dict[str, Spread]:

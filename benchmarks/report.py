@@ -103,7 +103,7 @@ def _group(figures: Sequence[Figure]) -> str:
     rows = [(name, *(column.get(name, "") for column in columns)) for name in names]
     notes = dict.fromkeys(note for figure in figures for note in figure.notes)
     others = [
-        f"{name}: {_interval(ratio)}."
+        f"{name}{', ' + figure.title[len(prefix) :].strip() if prefix else ''}: {_interval(ratio)}."
         for figure in figures
         for name, ratio in figure.ratios.items()
         if name.removesuffix(" / tbwriter") not in figure.values
