@@ -112,7 +112,7 @@ class Transfer:
     def together(self, tensors: Sequence[Any]) -> Callable[[], Array]:
         """Note vectors and scalars that are read as one vector, in their order."""
         reads = [self.vector(tensor) if tensor.ndim else self.scalar(tensor) for tensor in tensors]
-        return lambda: np.hstack([read() for read in reads], dtype=np.float32, casting="same_kind")
+        return lambda: np.hstack([read() for read in reads]).astype(np.float32)
 
     def run(self) -> None:
         """Copy everything that was noted to the host: one transfer, or none when nothing was."""
