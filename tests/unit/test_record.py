@@ -391,7 +391,8 @@ def test_records_that_are_appended_behind_damage_are_read():
 pieces = st.one_of(
     st.tuples(st.just("record"), st.binary(max_size=60)),
     st.tuples(st.just("garbage"), st.binary(min_size=1, max_size=60)),
-    st.tuples(st.just("cut"), st.binary(min_size=1, max_size=60)),
+    # Not 8 bytes: cut behind its header, such a record is made whole by the length and its checksum of the next one.
+    st.tuples(st.just("cut"), st.binary(min_size=1, max_size=60).filter(lambda content: len(content) != 8)),
     st.tuples(st.just("flipped"), st.binary(max_size=60)),
     st.tuples(st.just("hole"), st.integers(1, 60).map(bytes)),
 )
