@@ -7,6 +7,9 @@ Contract:
 - After `fork` the child's copy does nothing; the parent's is untouched.
 - `_cond` guards what is said to be guarded, and is held for memory only, never across I/O. Everything else belongs
   to the worker's thread.
+
+Over 300 lines: the two sides of one handover, the callers' and the thread's, which share a condition and are only
+understood together.
 """
 
 from __future__ import annotations
@@ -150,7 +153,7 @@ class Worker:
             self._tell_fork()
             return False
         if self.queue.closed:
-            raise WriterClosedError("the writer is closed: make a new SummaryWriter, or close this one later")
+            raise WriterClosedError
         return True
 
     def _is_ours(self) -> bool:

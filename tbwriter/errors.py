@@ -10,6 +10,9 @@ class TBWriterError(Exception):
 class WriterClosedError(TBWriterError, RuntimeError):
     """Something was added to a writer after `close()`."""
 
+    def __init__(self) -> None:
+        super().__init__("the writer is closed: make a new SummaryWriter, or close this one later")
+
 
 class SinkError(TBWriterError, OSError):
     """Storage failed. Raised at construction, and later only with `strict=True`; `__cause__` is the first error."""

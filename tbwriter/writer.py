@@ -2,6 +2,8 @@
 
 Every `add_*` checks and converts its arguments here, in the caller, raises what is wrong with them, and puts one
 entry into a queue. It never does I/O, never encodes, and never raises because of storage (unless `strict`).
+
+Over 300 lines: one class, whose docstrings are the reference that users read.
 """
 
 from __future__ import annotations
@@ -499,7 +501,7 @@ class SummaryWriter:
     def _put(self, item: Item, size: int = 0, values: int = 1) -> None:
         if self._worker is None:
             if self._closed:
-                raise WriterClosedError("the writer is closed: make a new SummaryWriter, or close this one later")
+                raise WriterClosedError
             if not self._settings.write_to_disk:
                 return
             with self._opening:

@@ -17,7 +17,6 @@ import numpy.typing as npt
 _log = logging.getLogger(__name__)
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-FLOAT32_MAX = float(np.finfo(np.float32).max)
 EXACT_INT = 2**24
 """Up to here float32 holds every integer; TensorBoard draws float32 and nothing else."""
 
@@ -146,8 +145,6 @@ def _read(value: Any) -> npt.NDArray[Any] | None:
     if hasattr(value, "item"):
         return np.asarray(value.item())
     if hasattr(value, "__array_interface__") or hasattr(value, "__buffer__") or hasattr(value, "__len__"):
-        return np.asarray(value)
-    if isinstance(value, memoryview):
         return np.asarray(value)
     return None
 
