@@ -10,8 +10,10 @@ class TBWriterError(Exception):
 class WriterClosedError(TBWriterError, RuntimeError):
     """Something was added to a writer after `close()`."""
 
-    def __init__(self) -> None:
-        super().__init__("the writer is closed: make a new SummaryWriter, or close this one later")
+    def __init__(
+        self, message: str = "the writer is closed: make a new SummaryWriter, or close this one later"
+    ) -> None:
+        super().__init__(message)
 
 
 class SinkError(TBWriterError, OSError):
@@ -29,7 +31,7 @@ class CorruptRecordError(TBWriterError, ValueError):
         offset: where the damaged record begins, in bytes from the start of the file.
     """
 
-    def __init__(self, message: str, offset: int) -> None:
+    def __init__(self, message: str, offset: int = 0) -> None:
         super().__init__(message)
         self.offset = offset
 
