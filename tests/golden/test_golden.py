@@ -57,7 +57,7 @@ def test_an_image_is_the_golden_record_but_for_its_png():
     golden = pb.Event.FromString(data_of(RECORDS["images"]))
     (png,) = golden.summary.value[0].tensor.string_val[2:]
     rgba = np.array([[[0, 255, 0, 127]]], np.uint8)
-    (value,) = Images.of("img", rgba, "HWC", batched=False, copy=True).values(first=True)
+    (value,) = Images.of("img", rgba, "HWC", copy=True).values(first=True)
     assert value.tensor.string_val[2][:29] == png[:29]  # signature and IHDR: 1 by 1, 8 bits, RGBA
     value.tensor.string_val[2] = png
     assert frame(event([value], STEP, WALL_TIME)) == RECORDS["images"]

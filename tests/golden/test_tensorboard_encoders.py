@@ -71,7 +71,7 @@ def test_a_histogram_of_equal_bins_is_tensorboards(buckets):
 
 def test_an_image_has_tensorboards_metadata_and_shape():
     pytest.importorskip("PIL.Image")
-    (mine,) = ours(Images.of("img", np.zeros((4, 2, 3, 3), np.uint8), "NHWC", batched=True, copy=True))
+    (mine,) = ours(Images.of("img", np.zeros((4, 2, 3, 3), np.uint8), "NHWC", copy=True))
     expected = image_metadata.create_summary_metadata(display_name="", description="")
     assert mine.metadata.plugin_data == expected.plugin_data
     assert mine.metadata.data_class == summary_pb2.DATA_CLASS_BLOB_SEQUENCE
@@ -82,7 +82,7 @@ def test_an_image_has_tensorboards_metadata_and_shape():
 def test_an_image_is_what_tensorboard_makes_of_a_legacy_one():
     image_module = pytest.importorskip("PIL.Image")
     pixels = np.random.default_rng(0).integers(0, 256, (2, 3, 3), dtype=np.uint8)
-    (mine,) = ours(Images.of("img", pixels, "HWC", batched=False, copy=True))
+    (mine,) = ours(Images.of("img", pixels, "HWC", copy=True))
     out = io.BytesIO()
     image_module.fromarray(pixels).save(out, "PNG")
     legacy = summary_pb2.Summary.Image(height=2, width=3, colorspace=3, encoded_image_string=out.getvalue())
