@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeVar
 from mindspore.train.callback import Callback
 
 from msbridge._device import checked_scalar
-from msbridge._run import Ranks, StepCounter, check_ranks, find_rank, writes
+from msbridge._reduce import REDUCED_TAGS, Reducer, Reduction, check_reduce
+from msbridge._run import Ranks, StepCounter, check_ranks, find_rank, first_writing, writes
 from msbridge._schedule import CollectFreq, Schedule
 from msbridge._stage import Stage
 from msbridge._training import WatchedTraining
@@ -68,6 +69,11 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         collectors: what to collect, instead of `default_collectors()`.
         collect_tensor_freq: as `collect_freq`, for histograms and images that have no frequency of their own.
         ranks: which ranks write: "all", "first", "last", some ranks, or a callable that is given the rank.
+        reduce: what to make of `reduce_tags` over all ranks, of "mean", "min", "max" and "argmax" (the rank of the
+            largest): `train/loss/mean`, `train/step_time/argmax_rank` and so on, written by the first rank that writes.
+            One AllGather at each collection of `collect_freq`, none at other steps. The schedule must be the same on
+            all ranks, `set_collect_freq` called on all of them at the same step.
+        reduce_tags: of which scalars; also of `record`. A rank without one is left out.
         tokens_per_step: tokens this process trains in a step.
         writer: where to write instead. It is flushed when a training ends and stays open.
         initial_step: the steps trained before, where `initial_epoch` of `Model.train` does not tell.
@@ -89,6 +95,8 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         collectors: Sequence[Collector] | None = None,
         collect_tensor_freq: CollectFreq | None = None,
         ranks: Ranks = "all",
+        reduce: Sequence[Reduction] = (),
+        reduce_tags: Sequence[str] = REDUCED_TAGS,
         tokens_per_step: int | None = None,
         writer: SummaryWriter | None = None,
         initial_step: int | None = None,
@@ -119,6 +127,10 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         self._schedule = Schedule(collect_freq)
         self._heavy_schedule = None if collect_tensor_freq is None else Schedule(collect_tensor_freq)
         self._ranks = check_ranks(ranks)
+        self._reduce = check_reduce(reduce)
+        self._reduce_tags = tuple(reduce_tags)
+        self._writes = False  # whether this rank does
+        self._is_alone_said = False
         self._tokens_per_step = tokens_per_step
         self._given_writer = writer
         self._make_writer: functools.partial[SummaryWriter] | None = None
@@ -186,23 +198,39 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         params = run_context.original_args()
         if self._training is not None and self._params is params:
             return  # this callback stands in the list twice
-        if self._is_writing_rank():
+        if self._is_writing_rank() or self._reduce:
             self._params = params
             self._steps.begin(params)
             self._training = WatchedTraining(
                 params, self._collectors, self._steps, self._tokens_per_step, self._transfer_secs,
-                heavy_schedule=self._heavy_schedule,
+                heavy_schedule=self._heavy_schedule, reducer=self._make_reducer(),
             )  # fmt: skip
+            if not self._writes:
+                self._training.silence()
 
     @_guarded
     def on_train_epoch_begin(self, run_context: Any) -> None:
         """Open the event file at the first epoch, when the first step's number is known."""
         if self._training is not None:
-            self._begin_steps(self._training, run_context.original_args())
+            params = run_context.original_args()
+            self._training.begin_steps(params)
+            if self._writes:
+                self._begin_steps(self._training, params)
 
-    @_guarded
     def on_train_step_end(self, run_context: Any) -> None:
         """Collect the step, or only note that it ended."""
+        if self._writes and not self._off:
+            self._end_step(run_context)
+        elif self._training is not None and self._training.takes_part:
+            try:
+                self._training.take_part(run_context.original_args(), self._schedule)
+            except Exception as error:
+                if not self._is_alone_said:
+                    _log.warning("this rank takes no part in `reduce`: %s: %s", type(error).__name__, error)
+                self._is_alone_said = True
+
+    @_guarded
+    def _end_step(self, run_context: Any) -> None:
         if self._training is not None:
             params = self._params = run_context.original_args()
             writer = self._begin_steps(self._training, params)
@@ -225,7 +253,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     @_guarded
     def on_eval_end(self, run_context: Any) -> None:
         """Write the metrics as `val/<metric>` at the step the training has got to."""
-        if self._training is None and not self._is_writing_rank():
+        if not self._writes if self._training is not None else not self._is_writing_rank():
             return
         params = run_context.original_args()
         evaluated = params.get("metrics") or {}, params.get("eval_results") or {}
@@ -242,7 +270,14 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
 
     def _is_writing_rank(self) -> bool:
         self._rank = find_rank()
-        return writes(self._rank, self._ranks)
+        self._writes = writes(self._rank, self._ranks)
+        return self._writes
+
+    def _make_reducer(self) -> Reducer | None:
+        if not self._reduce:
+            return None
+        draws = first_writing(self._rank.size, self._ranks) == self._rank.rank
+        return Reducer(self._reduce, self._reduce_tags, self._rank, draws=draws)
 
     def _take_recorded(self) -> Mapping[str, Value]:
         recorded, self._recorded = self._recorded, {}
@@ -301,6 +336,6 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         _log.warning("the TensorBoard callback is switched off, the training goes on: %s", why)
         try:
             if self._training is not None:
-                self._training.stop()
+                self._training.silence()
         except Exception as error:
             _log.warning("the gradient tap stays in: %s: %s", type(error).__name__, error)

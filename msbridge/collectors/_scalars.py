@@ -55,6 +55,10 @@ class Loss(Collector):
         else:
             self._strip.add(step, to_scalar(loss))
 
+    def current(self, context: Context) -> Mapping[str, Value]:
+        """Give the loss of this step."""
+        return {} if context.outputs.loss is None else {"train/loss": mean(context.outputs.loss)}
+
     def collect(self, context: Context) -> Mapping[str, Value]:
         """Give the losses of micro-batches."""
         loss = context.outputs.loss
