@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tbwriter import __version__
 
 if TYPE_CHECKING:
+    from msbridge.actions import RaiseCollectFreq, ScaleLearningRate, StopTraining
     from msbridge.callback import TensorBoardCallback
     from msbridge.collectors import (
         Collector,
@@ -60,7 +61,10 @@ __all__ = [
     "MovingAverage",
     "NotGivenError",
     "OptimizerState",
+    "RaiseCollectFreq",
+    "ScaleLearningRate",
     "Series",
+    "StopTraining",
     "SummaryOps",
     "TensorBoardCallback",
     "Throughput",
@@ -73,12 +77,20 @@ __all__ = [
 ]
 
 
+_MODULES = {
+    "RaiseCollectFreq": "msbridge.actions",
+    "ScaleLearningRate": "msbridge.actions",
+    "StopTraining": "msbridge.actions",
+    "TensorBoardCallback": "msbridge.callback",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = import_module("msbridge.callback" if name == "TensorBoardCallback" else "msbridge.collectors")
+    module = import_module(_MODULES.get(name, "msbridge.collectors"))
     value = globals()[name] = getattr(module, name)
     return value
 

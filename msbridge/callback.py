@@ -13,9 +13,12 @@ from msbridge._reduce import REDUCED_TAGS, Reducer, Reduction, check_reduce
 from msbridge._run import Ranks, StepCounter, check_ranks, find_rank, first_writing, writes
 from msbridge._schedule import CollectFreq, Schedule
 from msbridge._stage import Stage
+from msbridge._tape import Series
 from msbridge._training import WatchedTraining
+from msbridge.actions import Bound, TrainingAction
 from msbridge.collectors import Collector, Value, default_collectors
 from tbwriter import SinkError, SummaryWriter
+from tbwriter.watch import Rule, Watch
 
 _CLOSE_SECS = 10.0
 _NEVER = (1 << 63) - 1
@@ -74,6 +77,8 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             One AllGather at each collection of `collect_freq`, none at other steps. The schedule must be the same on
             all ranks, `set_collect_freq` called on all of them at the same step.
         reduce_tags: of which scalars; also of `record`. A rank without one is left out.
+        alerts: rules of `tbwriter.watch`, on every step's value of every scalar that is drawn here; they are logged,
+            written as text `alerts/<tag>`, and handed to their actions, such as StopTraining.
         tokens_per_step: tokens this process trains in a step.
         writer: where to write instead. It is flushed when a training ends and stays open.
         initial_step: the steps trained before, where `initial_epoch` of `Model.train` does not tell.
@@ -97,6 +102,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         ranks: Ranks = "all",
         reduce: Sequence[Reduction] = (),
         reduce_tags: Sequence[str] = REDUCED_TAGS,
+        alerts: Sequence[Rule] = (),
         tokens_per_step: int | None = None,
         writer: SummaryWriter | None = None,
         initial_step: int | None = None,
@@ -124,10 +130,12 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
                 raise TypeError(f"{name} must be an int, got {number!r}")
             if number is not None and number < 0:
                 raise ValueError(f"{name} must not be negative, got {number}")
-        self._schedule = Schedule(collect_freq)
+        self.schedule = Schedule(collect_freq)
         self._heavy_schedule = None if collect_tensor_freq is None else Schedule(collect_tensor_freq)
         self._ranks = check_ranks(ranks)
         self._reduce = check_reduce(reduce)
+        self._watch = Watch(alerts)
+        self._actions = [then for rule in alerts for then in rule.then if isinstance(then, TrainingAction)]
         self._reduce_tags = tuple(reduce_tags)
         self._writes = False  # whether this rank does
         self._is_alone_said = False
@@ -167,7 +175,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         Raises:
             TypeError, ValueError: it is wrong.
         """
-        self._schedule = Schedule(collect_freq)
+        self.schedule = Schedule(collect_freq)
 
     def record(self, values: Mapping[str, Value]) -> None:
         """Add {tag: number or device tensor with one element} to the next collection and its one copy.
@@ -204,7 +212,11 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             self._training = WatchedTraining(
                 params, self._collectors, self._steps, self._tokens_per_step, self._transfer_secs,
                 heavy_schedule=self._heavy_schedule, reducer=self._make_reducer(),
+                observe=self._observe if self._watch.rules else None,
             )  # fmt: skip
+            optimizer = params.get("optimizer") or getattr(params.train_network, "optimizer", None)
+            for action in self._actions:
+                action.bound = Bound(run_context, optimizer, self, self._rank.size)
             if not self._writes:
                 self._training.silence()
 
@@ -223,7 +235,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             self._end_step(run_context)
         elif self._training is not None and self._training.takes_part:
             try:
-                self._training.take_part(run_context.original_args(), self._schedule)
+                self._training.take_part(run_context.original_args(), self.schedule)
             except Exception as error:
                 if not self._is_alone_said:
                     _log.warning("this rank takes no part in `reduce`: %s: %s", type(error).__name__, error)
@@ -234,7 +246,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         if self._training is not None:
             params = self._params = run_context.original_args()
             writer = self._begin_steps(self._training, params)
-            self._training.end_step(params, self._schedule, self._take_recorded, writer)
+            self._training.end_step(params, self.schedule, self._take_recorded, writer)
+            for action in self._actions:
+                action.after_step(self._steps.last)
 
     @_guarded
     def on_train_end(self, run_context: Any) -> None:
@@ -278,6 +292,18 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             return None
         draws = first_writing(self._rank.size, self._ranks) == self._rank.rank
         return Reducer(self._reduce, self._reduce_tags, self._rank, draws=draws)
+
+    @property
+    def reduces(self) -> bool:
+        """Whether ranks reduce together, and so need one schedule."""
+        return bool(self._reduce)
+
+    def _observe(self, found: Mapping[str, Series]) -> None:
+        for action in self._actions:
+            if action.bound is not None:
+                action.bound.step = self._steps.last
+        self._watch.writer = self._writer
+        self._watch.observe_many({tag: (s.steps.tolist(), s.values.tolist()) for tag, s in found.items()})
 
     def _take_recorded(self) -> Mapping[str, Value]:
         recorded, self._recorded = self._recorded, {}
