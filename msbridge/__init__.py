@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Write,
         default_collectors,
     )
+    from msbridge.custom_loop import monitor
 
 __all__ = [
     "Collector",
@@ -74,10 +75,12 @@ __all__ = [
     "Write",
     "__version__",
     "default_collectors",
+    "monitor",
 ]
 
 
 _MODULES = {
+    "monitor": "msbridge.custom_loop",
     "RaiseCollectFreq": "msbridge.actions",
     "ScaleLearningRate": "msbridge.actions",
     "StopTraining": "msbridge.actions",

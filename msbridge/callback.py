@@ -1,4 +1,7 @@
-"""The callback that goes into `Model.train`, `Model.fit` or `Model.eval`."""
+"""The callback that goes into `Model.train`, `Model.fit` or `Model.eval`.
+
+Over 300 lines: one class, whose docstring is the reference that users read.
+"""
 
 import functools
 import logging
@@ -302,7 +305,6 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         for action in self._actions:
             if action.bound is not None:
                 action.bound.step = self._steps.last
-        self._watch.writer = self._writer
         self._watch.observe_many({tag: (s.steps.tolist(), s.values.tolist()) for tag, s in found.items()})
 
     def _take_recorded(self) -> Mapping[str, Value]:
@@ -312,7 +314,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     def _begin_steps(self, training: WatchedTraining, params: Any) -> SummaryWriter:
         if self._writer is None:
             done = training.begin_steps(params)
-            self._writer = self._open(purge_step=done + 1 if done or self._opened else None)
+            self._writer = self._watch.writer = self._open(purge_step=done + 1 if done or self._opened else None)
         return self._writer
 
     def _open(self, purge_step: int | None) -> SummaryWriter:

@@ -9,6 +9,8 @@
 
 Every rule speaks once when its condition begins to hold, and again only after it has ceased to. Nothing here knows a
 framework, a thread or a clock.
+
+Over 300 lines: nine rules, each small, and what gives them their points.
 """
 
 from __future__ import annotations
