@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tbwriter import _live
-from tbwriter._entries import Item, Scalars, size_of, step_of, values_of
+from tbwriter._entries import Item, Scalars, pack_floats, size_of, step_of, values_of
 from tbwriter._outage import Outage
 from tbwriter._queue import EntryQueue, OnFull
 from tbwriter._runs import Runs, SubRunError
@@ -341,10 +341,11 @@ class Worker:
         while left > 0:
             items = self.queue.take(min(left, _LONG_SLICE if left > _BACKLOG else _SLICE))
             left -= len(items)
-            self._taken = sum(map(values_of, items))
+            only_scalars = {*map(type, items)} == _ONLY_SCALARS
+            self._taken = len(items) if only_scalars else sum(map(values_of, items))
             step = step_of(items[-1])
             self._last_step = self._last_step if step is None else step
-            if {*map(type, items)} == _ONLY_SCALARS:
+            if only_scalars:
                 self._runs.add_scalars(items)
             else:
                 self._unstored += sum(map(size_of, items))
@@ -361,7 +362,7 @@ class Worker:
         if dropped > self._dropped_told:
             # The curves have a hole: this one shows where.
             self._dropped_told = dropped
-            self._runs.add([Scalars(("tbwriter/dropped",), (float(dropped),), self._last_step, self._clock())])
+            self._runs.add([Scalars(("tbwriter/dropped",), pack_floats([dropped]), self._last_step, self._clock())])
 
     def _end(self) -> None:
         before = self.queue.dropped + self._runs.dropped

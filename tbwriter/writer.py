@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import datetime
 import os
+import struct
 import threading
 import time
 import weakref
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -21,7 +22,18 @@ import numpy as np
 
 from tbwriter import _summary, sinks
 from tbwriter._async import Worker
-from tbwriter._entries import COALESCE_SECS, Item, Pending, Scalar, Scalars, Series, SubRun, size_of
+from tbwriter._entries import (
+    COALESCE_SECS,
+    SMALL_GROUP,
+    Item,
+    Pending,
+    Scalar,
+    Scalars,
+    Series,
+    SubRun,
+    pack_floats,
+    size_of,
+)
 from tbwriter._naming import host_name
 from tbwriter._queue import EntryQueue, OnFull
 from tbwriter._settings import Settings
@@ -30,7 +42,10 @@ from tbwriter.errors import QueueFullError, SinkError, WriterClosedError
 
 _CLOSE_SECS = 10.0
 _now = time.time
+_new_tuple = tuple.__new__
 _FEW_POINTS = 100
+# More groups of tags than this means that they never repeat.
+_MAX_GROUPS = 4096
 
 
 class SummaryWriter:
@@ -112,6 +127,7 @@ class SummaryWriter:
     def _reset(self) -> None:
         self._kinds: dict[str, str] = {}  # stored tag -> kind
         self._plain: dict[str, None] = {}  # tags of scalars that need no second look
+        self._groups: dict[tuple[str, ...], _Group] = {}  # tags, all plain, that came together in add_metrics
         self._described: dict[str, tuple[str, str]] = {}  # tag -> display name, description
         self._told: set[str] = set()  # tags about whose rounding something was said
         self._closed = False
@@ -188,6 +204,7 @@ class SummaryWriter:
         if display_name or description:
             self._described.setdefault(tag, (str(display_name), str(description)))
             self._plain.pop(tag, None)
+            self._groups.clear()
         if tag in self._described:
             scalar = _summary.DescribedScalar(tag, number, *self._described[tag])
             self._put(Pending(scalar, step, wall_time))
@@ -206,20 +223,38 @@ class SummaryWriter:
         Raises:
             TypeError, ValueError, WriterClosedError: as `add_scalar`; then none of `metrics` is added.
         """
-        ordinary = type(metrics) is dict and metrics.keys() <= self._plain.keys() and _are_ordinary(metrics.values())
-        if not ordinary:
-            metrics = self._checked_metrics(metrics)
-        if type(step) is not int or not -0x8000000000000000 <= step <= 0x7FFFFFFFFFFFFFFF:
-            step = _summary.as_step(step, next(iter(metrics), ""))
-        wall_time = time.time() if walltime is None else _summary.as_wall_time(walltime, next(iter(metrics), ""))
-        if not ordinary:
-            self._claim_all(metrics)
+        # As in add_scalar: floats under tags that came together before.
+        if (
+            type(metrics) is dict
+            and type(step) is int
+            and -0x8000000000000000 <= step <= 0x7FFFFFFFFFFFFFFF
+            and walltime is None
+        ):
+            group = self._groups.get(tuple(metrics))
+            values = metrics.values()
+            if group is not None and [*map(type, values)] == group.types and sum(map(abs, values)) <= 16777216.0:
+                queue = self._queue
+                entries = queue.entries
+                if len(entries) < queue.threshold:
+                    # Without the constructor of the class, which takes twice as long.
+                    entries.append(_new_tuple(Scalars, (group.tags, group.pack(*values), step, _now())))
+                    return
+        self._add_metrics(metrics, step, walltime)
+
+    def _add_metrics(self, metrics: Any, step: Any, walltime: Any) -> None:
+        metrics = self._checked_metrics(metrics)
+        first_tag = next(iter(metrics), "")
+        step = _summary.as_step(step, first_tag)
+        wall_time, _ = self._wall_time(walltime, first_tag)
+        self._claim_all(metrics)
         if metrics:
-            count = len(metrics)
-            entry = Scalars(tuple(metrics), [*metrics.values()], step, wall_time)
-            queue = self._queue
-            # The size as size_of() gives it.
-            (self._put if queue.threshold < 0 else queue.put)(entry, 200 + 40 * count, count)
+            tags = tuple(metrics)
+            if len(tags) <= SMALL_GROUP and self._plain.keys() >= metrics.keys():
+                if len(self._groups) >= _MAX_GROUPS:
+                    self._groups.clear()
+                tags = self._groups.setdefault(tags, _Group(tags)).tags
+            entry = Scalars(tags, pack_floats(metrics.values()), step, wall_time)
+            self._put(entry, size_of(entry), len(tags))
 
     def _checked_metrics(self, metrics: Mapping[str, Any]) -> dict[str, float]:
         if not isinstance(metrics, Mapping):
@@ -511,12 +546,15 @@ class SummaryWriter:
         self._worker.put(item, size, values)
 
 
-_FLOATS = {float}
+class _Group:
+    """Tags that come together, and what `add_metrics` needs for their values."""
 
+    __slots__ = ("pack", "tags", "types")
 
-def _are_ordinary(values: Collection[Any]) -> bool:
-    """Say whether all values are Python floats that float32 holds well: what needs no second look."""
-    return {*map(type, values)} == _FLOATS and max(values) <= 16777216.0 and min(values) >= -16777216.0
+    def __init__(self, tags: tuple[str, ...]) -> None:
+        self.tags = tags
+        self.types = [float] * len(tags)
+        self.pack = struct.Struct(f"<{len(tags)}f").pack
 
 
 def _directory(

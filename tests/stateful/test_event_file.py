@@ -1,5 +1,6 @@
 """The event files of one run: headers, metadata, rotation, coalescing, and faults that lose and repeat nothing."""
 
+import itertools
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from storage import IO_ERROR, NO_SPACE, STALE, Disk, Faults, faulty, record, through
 
 from tbwriter import SegmentLostError, SummaryWriter
-from tbwriter._entries import Pending, Scalars, Series, SubRun
+from tbwriter._entries import Pending, Scalars, Series, SubRun, pack_floats
 from tbwriter._event_file import EventFile, Place
 from tbwriter._runs import Runs
 from tbwriter._summary import Histogram, Text
@@ -352,8 +353,52 @@ def test_coalescing_can_be_turned_off(make, tmp_path):
     assert grouped(tmp_path) == [(5, NOW, {"a": 1.0}), (5, NOW, {"b": 2.0})]
 
 
+def by_the_rule(entries):
+    """Return what `grouped` should: scalar by scalar, as the rule of coalescing says it."""
+    groups = []
+    for tag, value, step, wall_time, slack in entries:
+        if groups:
+            group_step, group_wall_time, group = groups[-1]
+            if step == group_step and tag not in group and group_wall_time <= wall_time <= group_wall_time + slack:
+                group[tag] = value
+                continue
+        groups.append((step, wall_time, {tag: value}))
+    return groups
+
+
+# A loop: the same tags step after step, now and then something that does not fit.
+LOOPS = st.lists(
+    st.tuples(
+        st.sampled_from(["abc", "abc", "abc", "ab", "abcd", "cba", "aab", ""]),
+        st.sampled_from([1, 1, 1, 0, -1]),  # how far the step moves
+        st.sampled_from([0.0, 0.001, 0.06, 0.2, -0.001]),  # how far the clock moves from one scalar to the next
+        st.sampled_from([0.1, 0.1, 0.1, 0.0]),
+    ),
+    max_size=12,
+)
+
+
+@given(loop=LOOPS, cuts=st.lists(st.integers(1, 40), max_size=3))
+def test_repeated_steps_are_grouped_as_scalar_by_scalar(tmp_path_factory, loop, cuts):
+    entries, step, now = [], 0, 0.0
+    for tags, forward, tick, slack in loop:
+        step += forward
+        for tag in tags:
+            now += tick
+            entries.append(scalar(tag, float(len(entries)), step, NOW + now, slack))
+    directory = tmp_path_factory.mktemp("loop")
+    file = EventFile(place(directory), purge_step=None, clock=lambda: NOW)
+    want = []
+    for begin, end in itertools.pairwise([0, *itertools.accumulate(cuts), len(entries)]):
+        store(file, *entries[begin:end])
+        want += by_the_rule(entries[begin:end])
+    file.close(0)
+    assert grouped(directory) == want
+    shutil.rmtree(directory)
+
+
 def test_metrics_stay_one_event_and_share_it_with_nobody(make, tmp_path):
-    metrics = Scalars(("a", "b"), (1.0, 2.0), 5, NOW)
+    metrics = Scalars(("a", "b"), pack_floats((1.0, 2.0)), 5, NOW)
     store(make(), scalar("x", 0.0, 5), metrics, scalar("y", 3.0, 5), coalesce=False)
     assert [list(found) for _, _, found in grouped(tmp_path)] == [["x"], ["a", "b"], ["y"]]
 
@@ -365,7 +410,7 @@ def test_all_kinds_keep_the_order_in_which_they_were_added(make, tmp_path):
         scalar("a", 1.0, 1),
         histogram("h", [1.0]),
         scalar("b", 1.0, 1),
-        Scalars(("c", "d"), (1.0, 2.0), 1, NOW),
+        Scalars(("c", "d"), pack_floats((1.0, 2.0)), 1, NOW),
         series,
         text("t", "words"),
         scalar("a", 1.0, 2),
@@ -495,7 +540,7 @@ SERIES = st.integers(1, 30).map(
     lambda n: Series("s", np.arange(n, dtype=np.float32), np.arange(n) * 50, np.full(n, NOW))
 )
 METRICS = st.builds(
-    lambda x, step: Scalars(("m", "n"), (x, -x), step, NOW), st.floats(-9, 9, width=32), st.integers(0, 3)
+    lambda x, step: Scalars(("m", "n"), pack_floats((x, -x)), step, NOW), st.floats(-9, 9, width=32), st.integers(0, 3)
 )
 BATCHES = st.lists(st.lists(SCALARS | TEXTS | HISTOGRAMS | SERIES | METRICS, max_size=12), max_size=5)
 STEPS = st.none() | st.integers(0, 400) | st.sampled_from([NO_SPACE, IO_ERROR, STALE])

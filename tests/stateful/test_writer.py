@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import math
 import os
 import pickle
 import re
@@ -485,6 +486,43 @@ def test_metrics_beyond_float32_are_infinite_and_counters_rounded(writer, tmp_pa
         (2, float("inf")),
         (2, 16777216.0),
     ]
+
+
+UNUSUAL = [
+    0.1,
+    -2.5,
+    7,
+    2**24 + 1.0,
+    -3e38,
+    1e39,
+    math.nan,
+    -math.inf,
+    True,
+    np.float32(0.1),
+    np.float64(0.1),
+    np.int8(3),
+]
+UNUSUAL += [np.array(2.5), np.array([2.5]), Fraction(1, 3), 10**400, 1 + 2j, "1.0", None, [1.0], np.zeros(2)]
+
+
+def outcome(add, directory):
+    """Return what a call stores or what it raises."""
+    try:
+        add()
+    except (TypeError, ValueError) as exc:
+        return type(exc), str(exc)
+    return repr([(tag, step, value.scalar()) for tag, step, value in values(directory)][-1:])
+
+
+@pytest.mark.parametrize("value", UNUSUAL, ids=repr)
+def test_metrics_that_came_together_before_take_the_values_of_add_scalar(writer_at, tmp_path, value):
+    alone = writer_at(tmp_path / "alone", asynchronous=False)
+    alone.add_scalar("b", 1.0, 0)
+    together = writer_at(tmp_path / "together", asynchronous=False)
+    for step in range(2):
+        together.add_metrics({"a": 1.0, "b": 1.0}, step)
+    want = outcome(lambda: alone.add_scalar("b", value, 2), tmp_path / "alone")
+    assert outcome(lambda: together.add_metrics({"a": 1.0, "b": value}, 2), tmp_path / "together") == want
 
 
 @pytest.mark.parametrize("again", [False, True])
