@@ -16,7 +16,8 @@ OLDEST := .venv-oldest
 NUMPY1 := .venv-numpy1
 WHEEL := .venv-wheel
 PROTO := .venv-proto
-PYTEST_ARGS ?=
+# Two at a time: many tests wait for a clock, a child process or a server.
+PYTEST_ARGS ?= -n 2 --dist worksteal
 
 .PHONY: help demo test test-newest test-oldest test-numpy1 test-wheel lint format proto bench clean
 help:
