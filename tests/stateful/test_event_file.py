@@ -41,6 +41,10 @@ def make(tmp_path):
         file.close(0)
 
 
+def scalars_of(path):
+    return [(event.step, value.scalar()) for event in read_file(path)[0] for value in event.values]
+
+
 def store(file, *entries, coalesce=True):
     file.add(entries, coalesce=coalesce)
     file.drain()
@@ -133,6 +137,40 @@ def test_a_rotated_file_starts_no_session(make, tmp_path):
     assert [sessions(path) for path in event_files(tmp_path)][:3] == [[(1, 0)], [], []]
     assert {read_file(path)[0][0].file_version for path in event_files(tmp_path)} == {"brain.Event:2"}
     assert {read_file(path)[0][0].writer for path in event_files(tmp_path)} == {"tbwriter"}
+
+
+def test_a_file_that_has_reached_its_age_is_followed_by_a_new_one_when_there_is_something_to_write(make, tmp_path):
+    now = [NOW]
+    file = make(max_file_age_secs=60, clock=lambda: now[0])
+    for second in (0, 30, 59.9, 60, 100, 119.9, 300):
+        now[0] = NOW + second
+        store(file, scalar("loss", 1.0, int(second)))
+        file.drain()
+    assert [[step for step, _ in scalars_of(path)] for path in event_files(tmp_path)] == [
+        [0, 30, 59],
+        [60, 100, 119],
+        [300],
+    ]
+    now[0] = NOW + 1000
+    file.drain()
+    assert len(event_files(tmp_path)) == 3
+
+
+def test_a_new_file_that_takes_nothing_is_a_failure_of_storage_and_not_followed_by_one_after_the_other(tmp_path):
+    """A file system that loses each file at once would be filled with names."""
+    faults = Faults()
+    faults.error = SegmentLostError("gone")
+    file = EventFile(place(faulty(tmp_path, faults)), purge_step=None, clock=lambda: NOW)
+    file.add([scalar("loss", 1.0, 1)], coalesce=True)
+    for attempt in range(1, 4):
+        with pytest.raises(SegmentLostError, match="gone"):
+            file.drain()
+        assert faults.attempts == attempt
+    faults.error = None
+    file.drain()
+    file.close(0)
+    assert len(event_files(tmp_path, recursive=True)) == 4
+    assert scalars(tmp_path / "run", "loss") == [(1, 1.0)]
 
 
 def test_a_new_file_sorts_after_all_that_are_there_even_from_the_future(make, tmp_path):
