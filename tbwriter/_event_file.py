@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tbwriter import _record, _summary, sinks
-from tbwriter._entries import Entry, Pending
+from tbwriter._entries import Entry, Pending, Series
 from tbwriter._naming import file_name, session_starts
-from tbwriter._parts import Part, PartEncoder
+from tbwriter._parts import Part, PartEncoder, series_records
 from tbwriter.errors import SegmentLostError
 
 _log = logging.getLogger(__name__)
@@ -149,8 +149,10 @@ class EventFile:
         age = self._place.max_file_age_secs
         return age is not None and self._clock() - self._begun_at >= age
 
-    def _encode(self, pending: Pending) -> tuple[bytes, str | None]:
-        """Return the record, empty where there is nothing to show, and the tag whose metadata it has then shown."""
+    def _encode(self, pending: Pending | Series) -> tuple[bytes, str | None]:
+        """Return the records, empty where there is nothing to show, and the tag whose metadata they have then shown."""
+        if isinstance(pending, Series):
+            return series_records(pending), None
         summary = pending.summary
         values = summary.values(summary.tag not in self._described)
         if not values:
@@ -163,7 +165,7 @@ class EventFile:
         self.dropped += part.size
         self.waiting -= part.size
         self.buffered -= part.held
-        tag = part.pending.summary.tag
+        tag = part.pending.tag if isinstance(part.pending, Series) else part.pending.summary.tag
         if tag not in self._failed:
             self._failed.add(tag)
             _log.warning("tag %r cannot be encoded and is left out: %s. Said once for this tag", tag, exc)
@@ -193,7 +195,9 @@ class EventFile:
             kept += 1
         self._accepted(chunk[:kept])
         if accepted:
+            self.buffered -= chunk[kept].held
             first, chunk[kept] = chunk[kept].split(accepted)
+            self.buffered += first.held + chunk[kept].held
             self._accepted([first])
         self._parts.extendleft(reversed(chunk[kept:]))
 

@@ -279,6 +279,9 @@ class SummaryWriter:
     def add_scalar_series(self, tag: str, values: Any, steps: Any, wall_times: Any = None) -> None:
         """Add many points of one scalar at once; encoding them costs a fifth of a microsecond each.
 
+        They are stored in the order of their steps, equal ones in the order given: TensorBoard takes a step that
+        falls for a restart and shows nothing of what came before it from there on.
+
         Args:
             tag: as in `add_scalar`.
             values: an array-like of shape (n,).

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -656,6 +657,38 @@ def test_no_schedule_of_storage_errors_changes_what_a_writer_stores(tmp_path_fac
     want = added(base / "good", adds, [])
     assert added(base / "bad", adds, list(schedule)) == want
     shutil.rmtree(base)
+
+
+def test_a_long_series_is_encoded_while_it_is_stored_and_not_before(make, tmp_path):
+    """Its records would take 48 MB."""
+    count = 1_000_000
+    steps = np.arange(count)
+    series = Series("loss", steps.astype(np.float32), steps, np.full(count, NOW))
+    file = make()
+    tracemalloc.start()
+    try:
+        store(file, series)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 << 20
+    assert (file.buffered, file.waiting, file.written) == (0, 0, count)
+    (path,) = event_files(tmp_path)
+    assert path.stat().st_size == file.bytes > 40_000_000
+
+
+def test_a_series_that_a_failing_disk_stores_in_part_is_counted_to_the_byte(make, tmp_path, monkeypatch):
+    file = make()
+    disk = Disk(monkeypatch)
+    disk.plan("pwrite", 100_000, IO_ERROR, IO_ERROR, IO_ERROR)
+    file.add([Series("loss", np.zeros(9000, np.float32), np.arange(9000), np.full(9000, NOW))], coalesce=True)
+    for _ in range(2):
+        with pytest.raises(OSError, match="Input/output error"):
+            file.drain()
+    file.drain()
+    assert (file.buffered, file.waiting, file.written) == (0, 0, 9000)
+    assert [step for step, _ in scalars(tmp_path)] == [*range(9000)]
+    assert len(event_files(tmp_path)) == 2
 
 
 # ---- sub-runs
