@@ -68,8 +68,8 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         initial_step: the steps trained before, where `initial_epoch` of `Model.train` does not tell.
         purge_step: voids what an earlier session wrote from there on. A training that resumes, by `initial_epoch` or
             `initial_step`, needs none: it voids what lies beyond its start.
-        flush_secs, max_file_size, filename_suffix, storage_options, max_queue_bytes, on_full, block_secs, strict: as
-            SummaryWriter has them.
+        flush_secs, max_file_size, max_file_age, filename_suffix, storage_options, max_queue_bytes, on_full, block_secs,
+            strict: as SummaryWriter has them.
 
     Raises:
         TypeError, ValueError: an argument is wrong.
@@ -86,8 +86,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         writer: SummaryWriter | None = None,
         initial_step: int | None = None,
         purge_step: int | None = None,
-        flush_secs: float = 1.0,
+        flush_secs: float | None = None,
         max_file_size: int | None = None,
+        max_file_age: float | None = None,
         filename_suffix: str = "",
         storage_options: Mapping[str, Any] | None = None,
         max_queue_bytes: int = 64 << 20,
@@ -121,8 +122,8 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
                 directory = os.path.abspath(os.path.expanduser(directory))
             self._make_writer = functools.partial(
                 SummaryWriter, directory, flush_secs=flush_secs, filename_suffix=filename_suffix,
-                storage_options=storage_options, max_file_size=max_file_size, max_queue_bytes=max_queue_bytes,
-                on_full=on_full, block_secs=block_secs, strict=strict,
+                storage_options=storage_options, max_file_size=max_file_size, max_file_age=max_file_age,
+                max_queue_bytes=max_queue_bytes, on_full=on_full, block_secs=block_secs, strict=strict,
             )  # fmt: skip
             # Wrong options must raise here, where the user stands, not at the first epoch.
             self._make_writer(purge_step=purge_step, write_to_disk=False).close()

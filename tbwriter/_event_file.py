@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tbwriter import _record, _summary, sinks
-from tbwriter._entries import Entry, Pending
+from tbwriter._entries import Entry, Pending, Series
 from tbwriter._naming import file_name, session_starts
-from tbwriter._parts import Part, PartEncoder
+from tbwriter._parts import Part, PartEncoder, series_records
 from tbwriter.errors import SegmentLostError
 
 _log = logging.getLogger(__name__)
@@ -34,6 +34,7 @@ class Place:
     storage_options: Mapping[str, Any] | None = None
     suffix: str = ""
     max_file_bytes: int | None = None
+    max_file_age_secs: float | None = None
     pid: int = 0
     host: str = "localhost"
 
@@ -77,6 +78,7 @@ class EventFile:
         header = self._header(session_starts(existing, purge_step))
         self._sink = self._open(existing, header)
         self._file_bytes = self._header_bytes = self.bytes = len(header)
+        self._begun_at = clock()
 
     @property
     def path(self) -> str:
@@ -117,7 +119,7 @@ class EventFile:
         """Move parts into the chunk, up to its size and the room in the file; ask for a new file where that is none."""
         room = self._limit - self._file_bytes
         fresh = self._file_bytes <= self._header_bytes
-        if not fresh and self._sink.roll_due():
+        if not fresh and (self._sink.roll_due() or self._is_old()):
             self._roll_needed = True
             return
         size = 0
@@ -143,8 +145,14 @@ class EventFile:
             size += len(part.records)
         self._chunk_bytes = b"".join(records)
 
-    def _encode(self, pending: Pending) -> tuple[bytes, str | None]:
-        """Return the record, empty where there is nothing to show, and the tag whose metadata it has then shown."""
+    def _is_old(self) -> bool:
+        age = self._place.max_file_age_secs
+        return age is not None and self._clock() - self._begun_at >= age
+
+    def _encode(self, pending: Pending | Series) -> tuple[bytes, str | None]:
+        """Return the records, empty where there is nothing to show, and the tag whose metadata they have then shown."""
+        if isinstance(pending, Series):
+            return series_records(pending), None
         summary = pending.summary
         values = summary.values(summary.tag not in self._described)
         if not values:
@@ -157,7 +165,7 @@ class EventFile:
         self.dropped += part.size
         self.waiting -= part.size
         self.buffered -= part.held
-        tag = part.pending.summary.tag
+        tag = part.pending.tag if isinstance(part.pending, Series) else part.pending.summary.tag
         if tag not in self._failed:
             self._failed.add(tag)
             _log.warning("tag %r cannot be encoded and is left out: %s. Said once for this tag", tag, exc)
@@ -167,9 +175,12 @@ class EventFile:
             try:
                 self._sink.append(self._chunk_bytes)
             except SegmentLostError as lost:
-                _log.warning("%s; going on in a new file", lost)
+                fresh = self._file_bytes <= self._header_bytes
                 self._take_back(lost.accepted)
                 self._roll_needed = True
+                if fresh and not lost.accepted:
+                    raise  # a new file that takes nothing: another one at once would not either
+                _log.warning("%s; going on in a new file", lost)
                 return
         self._accepted(self._chunk)
         self._chunk = []
@@ -184,7 +195,9 @@ class EventFile:
             kept += 1
         self._accepted(chunk[:kept])
         if accepted:
+            self.buffered -= chunk[kept].held
             first, chunk[kept] = chunk[kept].split(accepted)
+            self.buffered += first.held + chunk[kept].held
             self._accepted([first])
         self._parts.extendleft(reversed(chunk[kept:]))
 
@@ -240,6 +253,7 @@ class EventFile:
         self._roll_needed = False
         self._described.clear()
         self._file_bytes = self._header_bytes = len(header)
+        self._begun_at = self._clock()
         self.bytes += len(header)
 
     def flush(self, level: sinks.Durability) -> sinks.Durability:

@@ -10,19 +10,27 @@ from tbwriter import _record, _summary
 from tbwriter._entries import Entry, Pending, Raw, Scalars, Series, unpack_floats
 
 
+# A point of a series, and its record without the tag at most, in bytes.
+_POINT_BYTES = 4 + 8 + 8
+_MAX_POINT_BYTES = 64
+
+
 class Part(NamedTuple):
     """Something to store."""
 
     records: bytes
-    """Whole records; of a `pending` summary what it was last encoded to, for one certain file."""
-    pending: Pending | None
-    """A summary whose record depends on the file it comes to stand in: only a tag's first there has the metadata."""
+    """Whole records; of what is `pending` what it was last encoded to, for one certain file."""
+    pending: Pending | Series | None
+    """What is encoded when it is stored: a summary, since only a tag's first in a file has the metadata, and points of
+    a series, which take less memory than their records."""
     size: int
     """How many values of the user it holds."""
 
     @property
     def held(self) -> int:
         """The memory that it holds while it waits, in bytes."""
+        if isinstance(self.pending, Series):
+            return _POINT_BYTES * self.size
         return self.pending.summary.nbytes if self.pending else len(self.records)
 
     def split(self, at: int) -> tuple[Part, Part]:
@@ -117,13 +125,18 @@ class PartEncoder:
         if isinstance(entry, Pending):
             self._parts.append(Part(b"", entry, 1))
         elif isinstance(entry, Series):
-            for rows in _summary.rows(entry.tag, entry.values, entry.steps, entry.wall_times):
-                step = max(1, self._part_bytes // (rows.data.shape[1] + 16))
-                for begin in range(0, len(rows.data), step):
-                    block = rows.data[begin : begin + step]
-                    self._parts.append(Part(_record.frame_rows(block, rows.varying).tobytes(), None, len(block)))
+            size = max(1, self._part_bytes // (_MAX_POINT_BYTES + len(entry.tag.encode())))
+            for begin in range(0, len(entry.values), size):
+                block = Series(entry.tag, *(column[begin : begin + size] for column in entry[1:]))
+                self._parts.append(Part(b"", block, len(block.values)))
         elif isinstance(entry, Raw):
             self._parts.append(Part(_record.frame(entry.event), None, 1))
+
+
+def series_records(series: Series) -> bytes:
+    """Return the records of the points of a series."""
+    blocks = _summary.rows(series.tag, series.values, series.steps, series.wall_times)
+    return b"".join(_record.frame_rows(rows.data, rows.varying).tobytes() for rows in blocks)
 
 
 def _group_end(begin: int, scalars: Sequence[Any]) -> int:

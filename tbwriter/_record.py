@@ -26,6 +26,7 @@ MASK_DELTA = 0xA282EAD8
 # A length beyond this is damage, whatever its checksum says: protobuf messages end at 2 GiB.
 MAX_RECORD_BYTES = 2**31 - 1
 _READ_BYTES = 1 << 20
+_RESYNC_BYTES = 1 << 16
 
 _crc = _crc32c.crc32c
 _pack_length = struct.Struct("<Q").pack
@@ -100,7 +101,7 @@ def frame_rows(data: npt.NDArray[np.uint8], varying: Sequence[int]) -> npt.NDArr
     crc = np.full(count, _crc(base.tobytes()), np.uint32)
     for column in varying:
         crc ^= _crc_terms(length - 1 - column)[data[:, column]]
-    masked = ((crc >> np.uint32(15)) | (crc << np.uint32(17))) + np.uint32(MASK_DELTA)
+    masked = _mask_all(crc)
     out = np.empty((count, length + HEADER_SIZE + FOOTER_SIZE), np.uint8)
     out[:, :HEADER_SIZE] = np.frombuffer(header(length), np.uint8)
     out[:, HEADER_SIZE:-FOOTER_SIZE] = data
@@ -117,6 +118,21 @@ def _crc_terms(behind: int) -> npt.NDArray[np.uint32]:
         # Linear over bits: the terms of the values with this bit are those without it, XOR the bit's own.
         terms[1 << bit : 2 << bit] = terms[: 1 << bit] ^ np.uint32(zero ^ _crc(bytes([1 << bit]) + bytes(behind)))
     return terms
+
+
+def _headers_in(data: bytes) -> list[int]:
+    """Return where in `data`, of at least 12 bytes, a length below 4 GiB and its right checksum stand."""
+    columns = np.lib.stride_tricks.sliding_window_view(np.frombuffer(data, np.uint8), HEADER_SIZE)
+    where = np.flatnonzero(~columns[:, 4:8].any(axis=1))
+    crc = np.full(len(where), _crc(bytes(8)), np.uint32)
+    for column in range(4):
+        crc ^= _crc_terms(7 - column)[columns[where, column]]
+    stored = np.ascontiguousarray(columns[where, 8:]).view("<u4")[:, 0]
+    return [int(at) for at in where[_mask_all(crc) == stored]]
+
+
+def _mask_all(crcs: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    return ((crcs >> np.uint32(15)) | (crcs << np.uint32(17))) + np.uint32(MASK_DELTA)
 
 
 class Record(NamedTuple):
@@ -178,14 +194,21 @@ class RecordReader:
             How many bytes were skipped, or None when no good record follows; the reader is then at the end.
         """
         start = self.offset
-        while self._need(1):
-            self._skip(1)
-            try:
-                if self._peek() is None:
-                    return None
-            except CorruptRecordError:
-                continue
-            return self.offset - start
+        if not self._need(1):
+            return None
+        self._skip(1)
+        while self._need(HEADER_SIZE):
+            block = self._buffer[self._at : self._at + _RESYNC_BYTES]
+            begin = self.offset
+            for at in _headers_in(block):
+                self._skip(begin + at - self.offset)
+                try:
+                    self._peek()
+                except CorruptRecordError:
+                    continue
+                return self.offset - start
+            self._skip(begin + len(block) - HEADER_SIZE + 1 - self.offset)
+        self._skip(len(self._buffer) - self._at)
         return None
 
     def _skip(self, size: int) -> None:

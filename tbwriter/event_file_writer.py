@@ -30,6 +30,7 @@ class EventFileWriter:
         filename_suffix: as in SummaryWriter.
         storage_options: as in SummaryWriter.
         max_file_size: as in SummaryWriter.
+        max_file_age: as in SummaryWriter.
         strict: as in SummaryWriter.
 
     Raises:
@@ -40,11 +41,12 @@ class EventFileWriter:
         self,
         logdir: str | os.PathLike[str],
         max_queue_size: int | None = None,
-        flush_secs: float = 1.0,
+        flush_secs: float | None = None,
         filename_suffix: str = "",
         *,
         storage_options: Mapping[str, Any] | None = None,
         max_file_size: int | None = None,
+        max_file_age: float | None = None,
         strict: bool = False,
     ) -> None:
         settings = Settings.checked(
@@ -56,6 +58,7 @@ class EventFileWriter:
             write_to_disk=True,
             storage_options=storage_options,
             max_file_size=max_file_size,
+            max_file_age=max_file_age,
             max_queue_bytes=64 << 20,
             on_full="block",
             block_secs=5.0,

@@ -62,12 +62,17 @@ class SummaryWriter:
         purge_step: this session resumes an earlier one at this step: what that wrote from there on is void.
         max_queue: the most entries that wait for storage. With `on_full="block"` less than 1000 means 1000: waiting
             for the disk after ten values, torch's default, would slow the training.
-        flush_secs: the longest time until what was added is visible to other processes, also when the loop is idle.
+        flush_secs: the longest time until what was added is visible to others, also when the loop is idle. None is
+            1 s, and 5 s on a file system that other machines see (NFS, Lustre, FUSE, ...), where it takes a sync.
         filename_suffix: ends the names of the event files.
         write_to_disk: False checks every argument and stores nothing.
         logdir: another name of `log_dir`.
         storage_options: for the file system behind a URL.
-        max_file_size: in bytes; a new event file is begun before one grows beyond it.
+        max_file_size: in bytes; a new event file is begun before one grows beyond it. None is 1 GiB, and 256 MiB on
+            a file system that other machines see.
+        max_file_age: in seconds; a new event file is begun when one is older and there is something to write. A
+            reader that once saw a file wrongly, as caches of network file systems let it, recovers with the next
+            file. None never does: a reader keeps every file open.
         max_queue_bytes: the most memory that waiting entries hold.
         on_full: what an `add_*` does when the queue is full: "block" waits for room, at most `block_secs` in one
             outage, then drops the new value and counts it; "drop" never waits; "raise" raises QueueFullError.
@@ -89,13 +94,14 @@ class SummaryWriter:
         comment: str = "",
         purge_step: int | None = None,
         max_queue: int | None = None,
-        flush_secs: float = 1.0,
+        flush_secs: float | None = None,
         filename_suffix: str = "",
         write_to_disk: bool = True,
         *,
         logdir: str | os.PathLike[str] | None = None,
         storage_options: Mapping[str, Any] | None = None,
         max_file_size: int | None = None,
+        max_file_age: float | None = None,
         max_queue_bytes: int = 64 << 20,
         on_full: OnFull = "block",
         block_secs: float = 5.0,
@@ -113,6 +119,7 @@ class SummaryWriter:
             write_to_disk=write_to_disk,
             storage_options=storage_options,
             max_file_size=max_file_size,
+            max_file_age=max_file_age,
             max_queue_bytes=max_queue_bytes,
             on_full=on_full,
             block_secs=block_secs,
@@ -271,6 +278,9 @@ class SummaryWriter:
 
     def add_scalar_series(self, tag: str, values: Any, steps: Any, wall_times: Any = None) -> None:
         """Add many points of one scalar at once; encoding them costs a fifth of a microsecond each.
+
+        They are stored in the order of their steps, equal ones in the order given: TensorBoard takes a step that
+        falls for a restart and shows nothing of what came before it from there on.
 
         Args:
             tag: as in `add_scalar`.

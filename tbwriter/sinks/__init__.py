@@ -14,14 +14,17 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from tbwriter.sinks._base import Durability, Sink, SinkStatus
 from tbwriter.sinks._file import FileSink
 from tbwriter.sinks._memory import MemorySink
+from tbwriter.sinks._mounts import file_system, is_shared
 
 __all__ = [
+    "Defaults",
     "Durability",
     "FileSink",
     "MemorySink",
     "PathLike",
     "Sink",
     "SinkStatus",
+    "defaults",
     "is_file",
     "join",
     "list_names",
@@ -40,6 +43,24 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _COLLAPSED = re.compile(
     r"(s3a?|gs|gcs|az|abfss?|adl|obs|oss|cosn?|hdfs|webhdfs|https?|ftp|sftp|ssh|smb|memory|file|hf|dbfs):/(?!/)"
 )
+
+
+class Defaults(NamedTuple):
+    """What a writer does at a place unless its user says otherwise.
+
+    Attributes:
+        flush_secs: the longest time until what was added is visible to others.
+        max_file_bytes: where a file ends and the next begins; None for no limit, or where the sink decides.
+    """
+
+    flush_secs: float
+    max_file_bytes: int | None
+
+
+# A reader keeps every file open, so a local run has few. On a shared file system a reader that once saw a file
+# wrongly gets over it with the next one.
+_LOCAL = Defaults(1.0, 1 << 30)
+_SHARED = Defaults(5.0, 256 << 20)
 
 
 class _Backend(NamedTuple):
@@ -113,6 +134,13 @@ def normalise(url: str | os.PathLike[str]) -> str:
             f"{', '.join(f'{known}://' for known in ('file', *sorted(_backends)))}"
         )
     return text
+
+
+def defaults(url: str) -> Defaults:
+    """Return what suits a normalised path, which need not exist, or a URL."""
+    if _SCHEME.match(url):
+        return Defaults(1.0, None)
+    return _SHARED if is_shared(file_system(url)) else _LOCAL
 
 
 def join(url: str, *parts: str) -> str:

@@ -109,7 +109,7 @@ _LENGTH = struct.Struct("<Q")
 _AROUND_DATA = 8 + 4 + 4
 
 
-def whole_records(records: bytes, limit: int) -> int:
+def whole_records(records: bytes | memoryview, limit: int) -> int:
     """Return how many of the first `limit` bytes are whole records (a record tells its own length)."""
     end = 0
     while end + _LENGTH.size <= limit:

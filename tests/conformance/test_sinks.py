@@ -64,6 +64,11 @@ class TestAFileSinkAtAPathWithBlanksAndChinese(_OnDisk):
         self.url = str(self.directory)
 
 
+class TestAFileSinkOnASharedFileSystem(_OnDisk):
+    def open(self, name, header):
+        return tbwriter.sinks.FileSink(self.url, name=name, header=header, shared=True)
+
+
 class _InMemory(SinkTests):
     @pytest.fixture(autouse=True)
     def place(self):

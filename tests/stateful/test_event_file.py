@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -39,6 +40,10 @@ def make(tmp_path):
     yield make
     for file in files:
         file.close(0)
+
+
+def scalars_of(path):
+    return [(event.step, value.scalar()) for event in read_file(path)[0] for value in event.values]
 
 
 def store(file, *entries, coalesce=True):
@@ -133,6 +138,40 @@ def test_a_rotated_file_starts_no_session(make, tmp_path):
     assert [sessions(path) for path in event_files(tmp_path)][:3] == [[(1, 0)], [], []]
     assert {read_file(path)[0][0].file_version for path in event_files(tmp_path)} == {"brain.Event:2"}
     assert {read_file(path)[0][0].writer for path in event_files(tmp_path)} == {"tbwriter"}
+
+
+def test_a_file_that_has_reached_its_age_is_followed_by_a_new_one_when_there_is_something_to_write(make, tmp_path):
+    now = [NOW]
+    file = make(max_file_age_secs=60, clock=lambda: now[0])
+    for second in (0, 30, 59.9, 60, 100, 119.9, 300):
+        now[0] = NOW + second
+        store(file, scalar("loss", 1.0, int(second)))
+        file.drain()
+    assert [[step for step, _ in scalars_of(path)] for path in event_files(tmp_path)] == [
+        [0, 30, 59],
+        [60, 100, 119],
+        [300],
+    ]
+    now[0] = NOW + 1000
+    file.drain()
+    assert len(event_files(tmp_path)) == 3
+
+
+def test_a_new_file_that_takes_nothing_is_a_failure_of_storage_and_not_followed_by_one_after_the_other(tmp_path):
+    """A file system that loses each file at once would be filled with names."""
+    faults = Faults()
+    faults.error = SegmentLostError("gone")
+    file = EventFile(place(faulty(tmp_path, faults)), purge_step=None, clock=lambda: NOW)
+    file.add([scalar("loss", 1.0, 1)], coalesce=True)
+    for attempt in range(1, 4):
+        with pytest.raises(SegmentLostError, match="gone"):
+            file.drain()
+        assert faults.attempts == attempt
+    faults.error = None
+    file.drain()
+    file.close(0)
+    assert len(event_files(tmp_path, recursive=True)) == 4
+    assert scalars(tmp_path / "run", "loss") == [(1, 1.0)]
 
 
 def test_a_new_file_sorts_after_all_that_are_there_even_from_the_future(make, tmp_path):
@@ -618,6 +657,38 @@ def test_no_schedule_of_storage_errors_changes_what_a_writer_stores(tmp_path_fac
     want = added(base / "good", adds, [])
     assert added(base / "bad", adds, list(schedule)) == want
     shutil.rmtree(base)
+
+
+def test_a_long_series_is_encoded_while_it_is_stored_and_not_before(make, tmp_path):
+    """Its records would take 48 MB."""
+    count = 1_000_000
+    steps = np.arange(count)
+    series = Series("loss", steps.astype(np.float32), steps, np.full(count, NOW))
+    file = make()
+    tracemalloc.start()
+    try:
+        store(file, series)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 << 20
+    assert (file.buffered, file.waiting, file.written) == (0, 0, count)
+    (path,) = event_files(tmp_path)
+    assert path.stat().st_size == file.bytes > 40_000_000
+
+
+def test_a_series_that_a_failing_disk_stores_in_part_is_counted_to_the_byte(make, tmp_path, monkeypatch):
+    file = make()
+    disk = Disk(monkeypatch)
+    disk.plan("pwrite", 100_000, IO_ERROR, IO_ERROR, IO_ERROR)
+    file.add([Series("loss", np.zeros(9000, np.float32), np.arange(9000), np.full(9000, NOW))], coalesce=True)
+    for _ in range(2):
+        with pytest.raises(OSError, match="Input/output error"):
+            file.drain()
+    file.drain()
+    assert (file.buffered, file.waiting, file.written) == (0, 0, 9000)
+    assert [step for step, _ in scalars(tmp_path)] == [*range(9000)]
+    assert len(event_files(tmp_path)) == 2
 
 
 # ---- sub-runs
