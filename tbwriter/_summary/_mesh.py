@@ -46,8 +46,10 @@ class MeshPart:
 
     def values(self, first: bool) -> Sequence[pb.Summary.Value]:
         """Return the one Value."""
-        array = _colors(self.array) if self.kind == _Kind.COLOR else self.array
-        value = pb.Summary.Value(tag=self.tag, tensor=_event.tensor(array.astype(_DTYPES[self.kind], copy=False)))
+        with np.errstate(all="ignore"):  # beyond float32 is infinite
+            array = _colors(self.array) if self.kind == _Kind.COLOR else self.array
+            array = array.astype(_DTYPES[self.kind], copy=False)
+        value = pb.Summary.Value(tag=self.tag, tensor=_event.tensor(array))
         if first:
             content = plugins.MeshPluginData(
                 name=self.name,

@@ -28,15 +28,15 @@ from tbwriter._summary import (
 
 pytest.importorskip("tensorboard")
 
-from tensorboard import data_compat, dataclass_compat
 from google.protobuf import text_format
+from tensorboard import data_compat, dataclass_compat
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.plugins.audio import metadata as audio_metadata
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.custom_scalar import metadata as layout_metadata
 from tensorboard.plugins.histogram import summary_v2 as histogram_summary
-from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.plugins.hparams import metadata as hparams_metadata
+from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.plugins.hparams import summary_v2 as hparams_summary
 from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.plugins.mesh import metadata as mesh_metadata
