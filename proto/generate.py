@@ -1,4 +1,4 @@
-"""Generate tbwriter/_pb/tfevents_pb2.py and .pyi from proto/tbwriter/_pb/tfevents.proto.
+"""Generate the modules in tbwriter/_pb from the .proto files in proto/tbwriter/_pb.
 
     python proto/generate.py           write the files
     python proto/generate.py --check   exit with 1 when the checked-in files differ
@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = "tbwriter/_pb/tfevents.proto"
-OUTPUTS = ("tbwriter/_pb/tfevents_pb2.py", "tbwriter/_pb/tfevents_pb2.pyi")
+SOURCES = ("tbwriter/_pb/tfevents.proto", "tbwriter/_pb/plugins.proto")
+OUTPUTS = tuple(source.replace(".proto", ending) for source in SOURCES for ending in ("_pb2.py", "_pb2.pyi"))
 GENERATOR = "grpcio-tools==1.63.2"
 
 
@@ -33,11 +33,11 @@ def generate(out: Path) -> None:
         f"-I{ROOT / 'proto'}",
         f"--python_out={out}",
         f"--pyi_out={out}",
-        SOURCE,
+        *SOURCES,
     ]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
         raise SystemExit(f"protoc failed; it needs {GENERATOR}: pip install {GENERATOR} setuptools")
-    if "runtime_version" in (out / OUTPUTS[0]).read_text(encoding="utf-8"):
+    if any("runtime_version" in (out / name).read_text(encoding="utf-8") for name in OUTPUTS):
         raise SystemExit(f"this protoc is too new: its output asks for protobuf >= 5.27; want {GENERATOR}")
 
 

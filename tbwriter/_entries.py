@@ -72,7 +72,13 @@ class SubRun(NamedTuple):
     entry: Entry
 
 
-Item = Entry | SubRun
+class Points(NamedTuple):
+    """Points for the projector: files beside the event file."""
+
+    embedding: _summary.Embedding
+
+
+Item = Entry | SubRun | Points
 
 
 def size_of(item: Item) -> int:
@@ -87,6 +93,8 @@ def size_of(item: Item) -> int:
         return 200 + item.summary.nbytes
     if isinstance(item, Raw):
         return 100 + len(item.event)
+    if isinstance(item, Points):
+        return 200 + item.embedding.nbytes
     return 0
 
 
@@ -103,4 +111,4 @@ def step_of(item: Item) -> int | None:
         return step_of(item.entry)
     if isinstance(item, (Scalars, Pending)):
         return item.step
-    return None if isinstance(item, (Series, Raw)) else item[2]
+    return None if isinstance(item, (Series, Raw, Points)) else item[2]

@@ -132,7 +132,8 @@ def _headers_in(data: bytes) -> list[int]:
 
 
 def _mask_all(crcs: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    return ((crcs >> np.uint32(15)) | (crcs << np.uint32(17))) + np.uint32(MASK_DELTA)
+    masked: npt.NDArray[np.uint32] = ((crcs >> np.uint32(15)) | (crcs << np.uint32(17))) + np.uint32(MASK_DELTA)
+    return masked
 
 
 class Record(NamedTuple):

@@ -1,4 +1,4 @@
-"""The event files of one writer: its own run, and the sub-runs that `add_scalars` makes, behind one face."""
+"""What one writer stores: its own run, its embeddings, and the sub-runs that `add_scalars` makes, behind one face."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from tbwriter import sinks
-from tbwriter._entries import Entry, Item, SubRun
+from tbwriter._entries import Entry, Item, Points, SubRun
 from tbwriter._event_file import EventFile, Place
+from tbwriter._projector import Projector
 
 # Sub-runs beyond this many give their file handle back after each flush.
 _MAX_OPEN_FILES = 16
@@ -24,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class SubRunError(OSError):
-    """A sub-run could not be stored; the run itself was."""
+    """A sub-run, or an embedding, could not be stored; the run itself was."""
 
 
 class Runs:
@@ -41,6 +42,7 @@ class Runs:
         self._clock = clock
         self._coalesce = coalesce
         self._main = EventFile(place, purge_step=purge_step, clock=clock)
+        self._projector = Projector(place.url, place.storage_options)
         self._subs: dict[str, EventFile] = {}
         # Entries of a sub-run whose file could not be created yet.
         self._unopened: dict[str, list[Entry]] = {}
@@ -54,22 +56,23 @@ class Runs:
     @property
     def waiting(self) -> int:
         """Values added and not stored."""
-        return sum(file.waiting for file in self._files()) + sum(map(len, self._unopened.values()))
+        unopened = sum(map(len, self._unopened.values()))
+        return sum(file.waiting for file in self._files()) + unopened + self._projector.waiting
 
     @property
     def buffered(self) -> int:
         """Memory held by what waits, in bytes."""
-        return sum(file.buffered for file in self._files())
+        return sum(file.buffered for file in self._files()) + self._projector.buffered
 
     @property
     def written(self) -> int:
         """Values stored."""
-        return sum(file.written for file in self._files())
+        return sum(file.written for file in self._files()) + self._projector.written
 
     @property
     def dropped(self) -> int:
         """Values that could not be encoded, or were given up at close."""
-        return sum(file.dropped for file in self._files())
+        return sum(file.dropped for file in self._files()) + self._projector.dropped
 
     @property
     def bytes(self) -> int:
@@ -89,6 +92,8 @@ class Runs:
         for entry in entries:
             if isinstance(entry, SubRun):
                 self._unopened.setdefault(entry.name, []).append(entry.entry)
+            elif isinstance(entry, Points):
+                self._projector.add(entry.embedding)
             else:
                 main.append(entry)
         self._main.add(main, coalesce=self._coalesce)
@@ -100,7 +105,7 @@ class Runs:
             OSError: storage failed; call again to go on.
         """
         self._main.drain()
-        first: OSError | None = None
+        first = self._drain_projector()
         for name in list(self._unopened):
             try:
                 self._open(name)
@@ -119,6 +124,17 @@ class Runs:
                 file.release()
         if first is not None:
             raise SubRunError(first.errno, str(first)) from first
+
+    def _drain_projector(self) -> OSError | None:
+        """Store embeddings; return what hinders that for now."""
+        try:
+            self._projector.drain()
+        except OSError as exc:
+            if exc.errno not in _NEVER:
+                return exc
+            _log.warning("%s: embeddings cannot be stored: %s; they are dropped", self._place.url, exc)
+            self._projector.discard()
+        return None
 
     def _open(self, name: str) -> None:
         """Hand the entries that wait for a sub-run's file to it."""
@@ -195,3 +211,4 @@ class Runs:
     def _discard_unopened(self) -> None:
         self._main.dropped += sum(map(len, self._unopened.values()))
         self._unopened.clear()
+        self._projector.discard()

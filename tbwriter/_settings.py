@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +25,8 @@ _DEFAULT_QUEUE = 250_000
 _MIN_BLOCKING_QUEUE = 1000
 _MIN_FLUSH_SECS = 0.01
 _MIN_FILE_AGE_SECS = 1
+CLOSE_SECS = 10.0
+"""The longest that closing a writer waits for storage unless it is told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Settings:
     strict: bool
     asynchronous: bool
     coalesce: bool
+    max_outputs: int | None = None
+    max_tag_bytes: int | None = None
 
     @classmethod
     def checked(cls, **values: Any) -> Settings:
@@ -54,8 +59,8 @@ class Settings:
         Raises:
             TypeError, ValueError: one of them is wrong.
         """
-        for name in ("max_queue", "max_file_size", "max_queue_bytes"):
-            value = values[name]
+        for name in ("max_queue", "max_file_size", "max_queue_bytes", "max_outputs", "max_tag_bytes"):
+            value = values.get(name)
             if value is None and name != "max_queue_bytes":
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -95,8 +100,10 @@ class Settings:
             return _DEFAULT_QUEUE
         return max(self.max_queue, _MIN_BLOCKING_QUEUE) if self.on_full == "block" else self.max_queue
 
-    def open(self) -> Worker:
+    def open(self, owner: object) -> Worker:
         """Create the first event file and start the worker.
+
+        An owner that is forgotten instead of closed still has all of its data stored, and its thread ended.
 
         Raises:
             SinkError: storage refuses.
@@ -115,7 +122,7 @@ class Settings:
             runs = Runs(place, purge_step=self.purge_step, clock=time.time, coalesce=self.coalesce)
         except OSError as exc:
             raise SinkError(exc.errno, f"log_dir {self.url!r}: cannot create an event file: {exc}") from exc
-        return Worker(
+        worker = Worker(
             runs,
             flush_secs=self.flush_secs or defaults.flush_secs,
             max_entries=self.max_entries,
@@ -126,6 +133,8 @@ class Settings:
             asynchronous=self.asynchronous,
             clock=time.time,
         )
+        weakref.finalize(owner, worker.start_closing, CLOSE_SECS).atexit = False
+        return worker
 
     def for_copy(self) -> Settings:
         """Return the settings of a copy, which must not void what the original wrote."""

@@ -1,54 +1,30 @@
-"""The writer that a training loop calls.
+"""The writer that a training loop calls: how it begins and ends. Its `add_*` stand in `_methods`, by kind.
 
-Every `add_*` checks and converts its arguments here, in the caller, raises what is wrong with them, and puts one
-entry into a queue. It never does I/O, never encodes, and never raises because of storage (unless `strict`).
-
-Over 300 lines: one class, whose docstrings are the reference that users read.
+Every `add_*` checks and converts its arguments in the caller, raises what is wrong with them, and puts one entry into
+a queue. It never does I/O, never encodes, and never raises because of storage (unless `strict`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
-import struct
-import threading
-import time
-import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from tbwriter import _summary, sinks
-from tbwriter._async import Worker
-from tbwriter._entries import (
-    COALESCE_SECS,
-    SMALL_GROUP,
-    Item,
-    Pending,
-    Scalar,
-    Scalars,
-    Series,
-    SubRun,
-    pack_floats,
-    size_of,
-)
+from tbwriter._entries import Raw, size_of
+from tbwriter._methods import ArrayMethods, ChartMethods, EventMethods, GraphMethods, MediaMethods
 from tbwriter._naming import host_name
-from tbwriter._queue import EntryQueue, OnFull
-from tbwriter._settings import Settings
+from tbwriter._queue import OnFull
+from tbwriter._settings import CLOSE_SECS, Settings
 from tbwriter._stats import WriterStats
-from tbwriter.errors import QueueFullError, SinkError, WriterClosedError
-
-_CLOSE_SECS = 10.0
-_now = time.time
-_new_tuple = tuple.__new__
-_FEW_POINTS = 100
-# More groups of tags than this means that they never repeat.
-_MAX_GROUPS = 4096
 
 
-class SummaryWriter:
+class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
     """Write TensorBoard event files, with the names and arguments of torch's and tensorboardX's SummaryWriter.
 
     Costs: `add_scalar` of a float about half a microsecond; a background thread encodes and stores, at the latest
@@ -82,6 +58,9 @@ class SummaryWriter:
         asynchronous: False stores in every call, without a thread: for debugging.
         coalesce: neighbouring scalars of one step whose wall times lie within 0.1 s share an Event.
         rank: adds `rank_<rank>` to the directory.
+        max_outputs: the most images that one `add_images` or `add_figure` stores: the first ones.
+        max_tag_bytes: the most bytes that the images, sounds, histograms, texts, ... of one tag take in this session;
+            what comes after that is left out, counted as dropped and said once a tag. Scalars have no such limit.
 
     Raises:
         SinkError: the directory or the first file cannot be created.
@@ -109,6 +88,8 @@ class SummaryWriter:
         asynchronous: bool = True,
         coalesce: bool = True,
         rank: int | None = None,
+        max_outputs: int | None = None,
+        max_tag_bytes: int | None = None,
     ) -> None:
         self._settings = Settings.checked(
             url=_directory(log_dir, logdir, comment, rank),
@@ -126,320 +107,12 @@ class SummaryWriter:
             strict=strict,
             asynchronous=asynchronous,
             coalesce=coalesce,
+            max_outputs=max_outputs,
+            max_tag_bytes=max_tag_bytes,
         )
         self._reset()
         if write_to_disk:
             self._open()
-
-    def _reset(self) -> None:
-        self._kinds: dict[str, str] = {}  # stored tag -> kind
-        self._plain: dict[str, None] = {}  # tags of scalars that need no second look
-        self._groups: dict[tuple[str, ...], _Group] = {}  # tags, all plain, that came together in add_metrics
-        self._described: dict[str, tuple[str, str]] = {}  # tag -> display name, description
-        self._told: set[str] = set()  # tags about whose rounding something was said
-        self._closed = False
-        self._opening = threading.Lock()
-        self._worker: Worker | None = None
-        self._queue = _UNOPENED
-
-    def _open(self) -> Worker:
-        worker = self._settings.open()
-        self._worker = worker
-        self._queue = worker.queue
-        # A writer that is forgotten instead of closed still stores all of its data and ends its thread.
-        weakref.finalize(self, worker.start_closing, _CLOSE_SECS).atexit = False
-        return worker
-
-    # -- scalars
-
-    def add_scalar(
-        self,
-        tag: str,
-        scalar_value: Any,
-        global_step: Any = None,
-        walltime: float | None = None,
-        *,
-        new_style: bool = False,
-        double_precision: bool = False,
-        display_name: str = "",
-        summary_description: str = "",
-    ) -> None:
-        """Add a scalar.
-
-        Args:
-            tag: any non-empty text; stored byte for byte.
-            scalar_value: any real number, or an array or tensor of size 1 on any device. Stored as the nearest
-                float32, the one type that both TensorBoard readers draw; NaN and infinities are drawn too.
-            global_step: any integer-like value within int64; None is 0.
-            walltime: seconds since 1970; None is now.
-            new_style: accepted for torch's sake: the stored form is the one that both readers draw either way.
-            double_precision: accepted for torch's sake: the default reader draws no float64.
-            display_name: the title of the card, instead of the tag.
-            summary_description: a text for the card, in Markdown.
-
-        Raises:
-            TypeError, ValueError: naming the tag, what was given and what is wanted.
-            WriterClosedError: after `close`.
-        """
-        # The common case, as few steps as possible: a Python float and int under a known tag.
-        if (
-            type(scalar_value) is float
-            and type(global_step) is int
-            and -16777216.0 <= scalar_value <= 16777216.0
-            and -0x8000000000000000 <= global_step <= 0x7FFFFFFFFFFFFFFF
-            and walltime is None
-            and type(tag) is str
-            and tag in self._plain
-            and not (display_name or summary_description)
-        ):
-            queue = self._queue
-            entries = queue.entries
-            if len(entries) < queue.threshold:
-                entries.append((tag, scalar_value, global_step, _now(), COALESCE_SECS))
-                return
-        del new_style, double_precision
-        self._add_scalar(tag, scalar_value, global_step, walltime, display_name, summary_description)
-
-    def _add_scalar(self, tag: Any, value: Any, step: Any, walltime: Any, display_name: str, description: str) -> None:
-        known = type(tag) is str and tag in self._plain
-        tag = tag if known else _summary.check_tag(tag)
-        number = _summary.as_scalar(value, tag, self._told)
-        step = _summary.as_step(step, tag)
-        wall_time, slack = self._wall_time(walltime, tag)
-        if not known:
-            self._claim(tag, "scalar")
-        if display_name or description:
-            self._described.setdefault(tag, (str(display_name), str(description)))
-            self._plain.pop(tag, None)
-            self._groups.clear()
-        if tag in self._described:
-            scalar = _summary.DescribedScalar(tag, number, *self._described[tag])
-            self._put(Pending(scalar, step, wall_time))
-            return
-        self._plain[tag] = None
-        self._put_scalar((tag, number, step, wall_time, slack))
-
-    def add_metrics(self, metrics: Mapping[str, Any], step: Any = None, walltime: float | None = None) -> None:
-        """Add several scalars of one step, as one Event: cheaper and smaller than as many `add_scalar`.
-
-        Args:
-            metrics: tag -> value, as in `add_scalar`; empty adds nothing.
-            step: as `global_step` of `add_scalar`.
-            walltime: as in `add_scalar`.
-
-        Raises:
-            TypeError, ValueError, WriterClosedError: as `add_scalar`; then none of `metrics` is added.
-        """
-        # As in add_scalar: floats under tags that came together before.
-        if (
-            type(metrics) is dict
-            and type(step) is int
-            and -0x8000000000000000 <= step <= 0x7FFFFFFFFFFFFFFF
-            and walltime is None
-        ):
-            group = self._groups.get(tuple(metrics))
-            values = metrics.values()
-            if group is not None and [*map(type, values)] == group.types and sum(map(abs, values)) <= 16777216.0:
-                queue = self._queue
-                entries = queue.entries
-                if len(entries) < queue.threshold:
-                    # Without the constructor of the class, which takes twice as long.
-                    entries.append(_new_tuple(Scalars, (group.tags, group.pack(*values), step, _now())))
-                    return
-        self._add_metrics(metrics, step, walltime)
-
-    def _add_metrics(self, metrics: Any, step: Any, walltime: Any) -> None:
-        metrics = self._checked_metrics(metrics)
-        first_tag = next(iter(metrics), "")
-        step = _summary.as_step(step, first_tag)
-        wall_time, _ = self._wall_time(walltime, first_tag)
-        self._claim_all(metrics)
-        if metrics:
-            tags = tuple(metrics)
-            if len(tags) <= SMALL_GROUP and self._plain.keys() >= metrics.keys():
-                if len(self._groups) >= _MAX_GROUPS:
-                    self._groups.clear()
-                tags = self._groups.setdefault(tags, _Group(tags)).tags
-            entry = Scalars(tags, pack_floats(metrics.values()), step, wall_time)
-            self._put(entry, size_of(entry), len(tags))
-
-    def _checked_metrics(self, metrics: Mapping[str, Any]) -> dict[str, float]:
-        if not isinstance(metrics, Mapping):
-            raise TypeError(f"metrics must be a mapping of tag to value, got {_summary.describe(metrics)}")
-        return {_summary.check_tag(tag): _summary.as_scalar(value, tag, self._told) for tag, value in metrics.items()}
-
-    def _claim_all(self, tags: Iterable[str]) -> None:
-        for tag in tags:
-            self._check_kind(tag, "scalar")
-        for tag in tags:
-            self._claim(tag, "scalar")
-            if tag not in self._described:
-                self._plain[tag] = None
-
-    def add_scalar_series(self, tag: str, values: Any, steps: Any, wall_times: Any = None) -> None:
-        """Add many points of one scalar at once; encoding them costs a fifth of a microsecond each.
-
-        They are stored in the order of their steps, equal ones in the order given: TensorBoard takes a step that
-        falls for a restart and shows nothing of what came before it from there on.
-
-        Args:
-            tag: as in `add_scalar`.
-            values: an array-like of shape (n,).
-            steps: integers of shape (n,).
-            wall_times: seconds since 1970 of shape (n,); None is now for all.
-
-        Raises:
-            TypeError, ValueError: shapes differ, steps are no integers within int64, or a wall time is not finite.
-            WriterClosedError: after `close`.
-        """
-        series = _summary.as_series(
-            _summary.check_tag(tag), values, steps, wall_times, now=time.time(), told=self._told
-        )
-        self._claim(tag, "scalar")
-        if len(series.values) < _FEW_POINTS:
-            # Few points are cheaper as scalars than as matrices of bytes.
-            for value, step, wall_time in zip(*(column.tolist() for column in series), strict=True):
-                self._put_scalar((tag, value, step, wall_time, 0.0))
-        else:
-            entry = Series(tag, *series)
-            self._put(entry, size_of(entry), len(series.values))
-
-    def add_scalars(
-        self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: Any = None, walltime: float | None = None
-    ) -> None:
-        """Add scalars that TensorBoard draws into one chart: each goes to a sub-run of its own.
-
-        The layout is torch's: run `<main_tag>_<key>` below this one, tag `main_tag`. All sub-runs share this
-        writer's thread and a bounded number of open files.
-
-        Args:
-            main_tag: the tag of all of them.
-            tag_scalar_dict: key -> value, as in `add_scalar`. A "/" in a key makes a directory.
-            global_step: as in `add_scalar`.
-            walltime: as in `add_scalar`.
-
-        Raises:
-            TypeError, ValueError, WriterClosedError: as `add_scalar`; then none is added.
-        """
-        main_tag = _summary.check_tag(main_tag)
-        step = _summary.as_step(global_step, main_tag)
-        wall_time, slack = self._wall_time(walltime, main_tag)
-        if not isinstance(tag_scalar_dict, Mapping):
-            got = _summary.describe(tag_scalar_dict)
-            raise TypeError(f"tag {main_tag!r}: tag_scalar_dict must be a mapping of key to value, got {got}")
-        items = []
-        for key, value in tag_scalar_dict.items():
-            key = _summary.check_tag(key)  # noqa: PLW2901 (a str Enum is its text from here on)
-            name = f"{main_tag.replace('/', '_')}_{key}"
-            if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name or "\\" in name:
-                raise ValueError(f"tag {main_tag!r}: key {key!r} makes no directory name")
-            number = _summary.as_scalar(value, f"{main_tag}/{key}", self._told)
-            items.append(SubRun(name, (main_tag, number, step, wall_time, slack)))
-        # All go in before a failure of strict, or a full queue, is raised.
-        errors = []
-        for item in items:
-            try:
-                self._put(item, size_of(item))
-            except (SinkError, QueueFullError) as exc:  # noqa: PERF203 (the others go in all the same)
-                errors.append(exc)
-        if errors:
-            raise errors[0]
-
-    # -- other kinds
-
-    def add_histogram(
-        self,
-        tag: str,
-        values: Any,
-        global_step: Any = None,
-        bins: Any = "tensorflow",
-        walltime: float | None = None,
-        max_bins: int | None = None,
-        *,
-        copy: bool = True,
-    ) -> None:
-        """Add a histogram of all finite values of an array; counting happens in the worker.
-
-        NaN and infinite values are left out, said once a tag, and where there are any, their numbers are added as
-        the scalars `<tag>/nan_count` and `<tag>/inf_count`. With nothing finite to count no histogram is added.
-
-        Args:
-            tag: as in `add_scalar`.
-            values: an array or tensor of any shape, of bool, integers or floats, bfloat16 included.
-            global_step: as in `add_scalar`.
-            bins: the default makes at most 64 buckets between the data's own minimum and maximum; or their number,
-                their edges, or a rule of `numpy.histogram_bin_edges`.
-            walltime: as in `add_scalar`.
-            max_bins: merges neighbours until at most so many are left.
-            copy: False saves a copy; then the array must not be changed until it is flushed.
-
-        Raises:
-            TypeError: complex numbers or objects. ValueError: edges that do not rise; a tag used for another kind.
-            WriterClosedError: after `close`.
-        """
-        tag = _summary.check_tag(tag)
-        histogram = _summary.Histogram.of(tag, values, bins=bins, max_bins=max_bins, copy=copy, told=self._told)
-        self._add(histogram, "histogram", global_step, walltime)
-
-    def add_text(self, tag: str, text_string: Any, global_step: Any = None, walltime: float | None = None) -> None:
-        """Add a text in Markdown, or a table of texts from a list.
-
-        Args:
-            tag: as in `add_scalar`; stored as `<tag>/text_summary`, as torch and tensorboardX do.
-            text_string: a str, or str in a list or array of rank 1 or 2.
-            global_step: as in `add_scalar`.
-            walltime: as in `add_scalar`.
-
-        Raises:
-            TypeError, ValueError: no text. WriterClosedError: after `close`.
-        """
-        text = _summary.Text.of(_summary.check_tag(tag) + "/text_summary", text_string)
-        self._add(text, "text", global_step, walltime)
-
-    def add_image(
-        self,
-        tag: str,
-        img_tensor: Any,
-        global_step: Any = None,
-        walltime: float | None = None,
-        dataformats: str = "CHW",
-        *,
-        copy: bool = True,
-    ) -> None:
-        """Add an image, encoded as PNG in the worker.
-
-        Args:
-            tag: as in `add_scalar`.
-            img_tensor: an array or tensor with 1, 3 or 4 channels. uint8 as it is; floats from 0 to 1, clipped, NaN
-                black; other integers clipped to 0 to 255; bool black and white.
-            global_step: as in `add_scalar`.
-            walltime: as in `add_scalar`.
-            dataformats: which dimension is which: an order of C, H and W, or of H and W.
-            copy: as in `add_histogram`.
-
-        Raises:
-            TypeError, ValueError: shape or dtype do not fit. ImportError: Pillow is missing.
-            WriterClosedError: after `close`.
-        """
-        image = _summary.Images.of(_summary.check_tag(tag), img_tensor, dataformats, batched=False, copy=copy)
-        self._add(image, "image", global_step, walltime)
-
-    def add_images(
-        self,
-        tag: str,
-        img_tensor: Any,
-        global_step: Any = None,
-        walltime: float | None = None,
-        dataformats: str = "NCHW",
-        *,
-        copy: bool = True,
-    ) -> None:
-        """Add a batch of images that show side by side; see `add_image`.
-
-        `dataformats` is an order of N, C, H and W, or of N, H and W. Other arguments and errors as `add_image`.
-        """
-        images = _summary.Images.of(_summary.check_tag(tag), img_tensor, dataformats, batched=True, copy=copy)
-        self._add(images, "image", global_step, walltime)
 
     # -- the writer itself
 
@@ -461,12 +134,16 @@ class SummaryWriter:
     def _flush(self, level: sinks.Durability, timeout: float | None) -> bool:
         return True if self._worker is None else self._worker.flush(level, timeout)
 
-    def close(self, timeout: float = _CLOSE_SECS) -> None:
+    def close(self, timeout: float = CLOSE_SECS) -> None:
         """Store what is left and close the file; idempotent. Later `add_*` raise WriterClosedError.
 
         Args:
             timeout: in seconds; when storage needs longer, what is left is dropped, counted and logged.
         """
+        self._close(timeout, failed=False)
+
+    def _close(self, timeout: float, *, failed: bool) -> None:
+        self._end_trial(failed=failed)
         self._closed = True
         if self._worker is not None:
             self._worker.close(timeout)
@@ -486,13 +163,50 @@ class SummaryWriter:
         """Return `log_dir`."""
         return self._settings.url
 
+    @property
+    def file_writer(self) -> FileWriter:
+        """A face of this writer that takes Events and Summaries that were built elsewhere."""
+        return FileWriter(self)
+
+    @property
+    def all_writers(self) -> dict[str, FileWriter]:
+        """`{log_dir: file_writer}`: the sub-runs of `add_scalars` have no writers of their own."""
+        return {self.log_dir: self.file_writer}
+
+    @contextlib.contextmanager
+    def use_metadata(self, *, global_step: Any = None, walltime: float | None = None) -> Iterator[SummaryWriter]:
+        """Give what is added within the block a step and a wall time, where a call names none itself.
+
+        Args:
+            global_step: as in `add_scalar`.
+            walltime: as in `add_scalar`.
+
+        Raises:
+            ValueError: neither is given. TypeError: no step or no wall time.
+        """
+        if global_step is None and walltime is None:
+            raise ValueError("use_metadata needs a global_step or a walltime")
+        step = None if global_step is None else _summary.as_step(global_step, "use_metadata")
+        seconds = None if walltime is None else _summary.as_wall_time(walltime, "use_metadata")
+        before = self._default_step, self._default_walltime, self._plain, self._groups
+        self._default_step = before[0] if step is None else step
+        self._default_walltime = before[1] if seconds is None else seconds
+        self._plain, self._groups = _NothingKnown(), {}
+        try:
+            yield self
+        finally:
+            self._default_step, self._default_walltime, self._plain, self._groups = before
+            for tag in self._described.keys() & self._plain.keys():
+                del self._plain[tag]
+                self._groups.clear()
+
     def __enter__(self) -> SummaryWriter:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._close(CLOSE_SECS, failed=kind is not None)
 
     def __repr__(self) -> str:
         return f"SummaryWriter({self._settings.url!r})"
@@ -508,63 +222,37 @@ class SummaryWriter:
         self._settings = settings
         self._reset()
 
-    # -- shared by the add methods
 
-    def _wall_time(self, walltime: float | None, tag: str) -> tuple[float, float]:
-        """Return the wall time and by how much coalescing may move it."""
-        if walltime is None:
-            return time.time(), COALESCE_SECS
-        return _summary.as_wall_time(walltime, tag), 0.0
+class FileWriter(EventMethods):
+    """What `SummaryWriter.file_writer` is: torch's and tensorboardX's FileWriter, over the same thread and files."""
 
-    def _claim(self, tag: str, kind: str) -> None:
-        """Keep every tag to one kind: TensorBoard's readers hide the second, and one of them then fails.
+    def __init__(self, writer: SummaryWriter) -> None:
+        self._writer = writer
 
-        Raises:
-            ValueError: `tag` is used for another kind.
-        """
-        self._kinds.setdefault(tag, kind)  # atomic: two threads cannot both be the first
-        self._check_kind(tag, kind)
+    def _put_raw(self, raw: Raw) -> None:
+        self._writer._put(raw, size_of(raw))
 
-    def _check_kind(self, tag: str, kind: str) -> None:
-        first = self._kinds.get(tag, kind)
-        if first != kind:
-            raise ValueError(f"tag {tag!r} holds {first}s already and cannot hold a {kind}; use another tag")
+    def _defaults(self) -> tuple[int | None, float | None]:
+        return self._writer._default_step, self._writer._default_walltime
 
-    def _add(self, summary: _summary.Summary, kind: str, step: Any, walltime: float | None) -> None:
-        tag = summary.tag
-        pending = Pending(summary, _summary.as_step(step, tag), self._wall_time(walltime, tag)[0])
-        self._claim(tag, kind)
-        self._put(pending, size_of(pending))
+    def get_logdir(self) -> str:
+        """Return the directory, as an absolute path or a URL."""
+        return self._writer.log_dir
 
-    def _put_scalar(self, scalar: Scalar) -> None:
-        queue = self._queue
-        if len(queue.entries) < queue.threshold:
-            queue.entries.append(scalar)
-        else:
-            self._put(scalar)
+    def flush(self, timeout: float | None = None) -> bool:
+        """As `SummaryWriter.flush`."""
+        return self._writer.flush(timeout)
 
-    def _put(self, item: Item, size: int = 0, values: int = 1) -> None:
-        if self._worker is None:
-            if self._closed:
-                raise WriterClosedError
-            if not self._settings.write_to_disk:
-                return
-            with self._opening:
-                if self._worker is None:
-                    self._open()
-        assert self._worker is not None
-        self._worker.put(item, size, values)
+    def close(self, timeout: float = CLOSE_SECS) -> None:
+        """As `SummaryWriter.close`."""
+        self._writer.close(timeout)
 
 
-class _Group:
-    """Tags that come together, and what `add_metrics` needs for their values."""
+class _NothingKnown(dict[str, None]):
+    """Stays empty, so that every scalar takes the path that looks for defaults."""
 
-    __slots__ = ("pack", "tags", "types")
-
-    def __init__(self, tags: tuple[str, ...]) -> None:
-        self.tags = tags
-        self.types = [float] * len(tags)
-        self.pack = struct.Struct(f"<{len(tags)}f").pack
+    def __setitem__(self, tag: str, value: None) -> None:
+        pass
 
 
 def _directory(
@@ -584,15 +272,3 @@ def _directory(
     if not isinstance(rank, (int, np.integer)) or rank < 0:
         raise ValueError(f"rank must be an integer from 0 on, got {rank!r}")
     return sinks.join(url, f"rank_{int(rank)}")
-
-
-def _unopened() -> EntryQueue:
-    """Return the queue of a writer without a worker: everything goes through `_put`."""
-    queue = EntryQueue(
-        max_entries=1, max_bytes=1, on_full="drop", block_secs=0.0, wake=lambda: None, gate=lambda: False
-    )
-    queue.watch()
-    return queue
-
-
-_UNOPENED = _unopened()

@@ -1,12 +1,23 @@
 """Encode values as Events and decode them: pure functions of value, step and time. No clocks, files or threads."""
 
+from tbwriter._summary._audio import Audio
+from tbwriter._summary._boxes import BoxedImage
+from tbwriter._summary._budget import Bounded, Budget
+from tbwriter._summary._charts import Chart, CustomScalars, check_chart, check_layout
 from tbwriter._summary._decode import Event, Value, decode
 from tbwriter._summary._described import DescribedScalar
+from tbwriter._summary._embedding import CONFIG_NAME, Embedding
 from tbwriter._summary._event import Summary, event, file_version, session_start, wrap
-from tbwriter._summary._histogram import Histogram
+from tbwriter._summary._figure import draw
+from tbwriter._summary._graph import graph_event, onnx_graph
+from tbwriter._summary._histogram import Histogram, HistogramRaw
+from tbwriter._summary._hparams import HParam, check_hparams, experiment, trial_end, trial_start
 from tbwriter._summary._image import Images
+from tbwriter._summary._mesh import mesh
+from tbwriter._summary._pr_curve import PrCurve, PrCurveRaw, as_thresholds
 from tbwriter._summary._scalar import ScalarEncoder
 from tbwriter._summary._series import Rows, as_series, rows
+from tbwriter._summary._tensor import Tensor
 from tbwriter._summary._text import Text
 from tbwriter._summary._values import (
     as_array,
@@ -17,29 +28,55 @@ from tbwriter._summary._values import (
     check_tag,
     describe,
 )
+from tbwriter._summary._video import Video
 
 __all__ = [
+    "CONFIG_NAME",
+    "Audio",
+    "Bounded",
+    "BoxedImage",
+    "Budget",
+    "Chart",
+    "CustomScalars",
     "DescribedScalar",
+    "Embedding",
     "Event",
+    "HParam",
     "Histogram",
+    "HistogramRaw",
     "Images",
+    "PrCurve",
+    "PrCurveRaw",
     "Rows",
     "ScalarEncoder",
     "Summary",
+    "Tensor",
     "Text",
     "Value",
+    "Video",
     "as_array",
     "as_number",
     "as_scalar",
     "as_series",
     "as_step",
+    "as_thresholds",
     "as_wall_time",
+    "check_chart",
+    "check_hparams",
+    "check_layout",
     "check_tag",
     "decode",
     "describe",
+    "draw",
     "event",
+    "experiment",
     "file_version",
+    "graph_event",
+    "mesh",
+    "onnx_graph",
     "rows",
     "session_start",
+    "trial_end",
+    "trial_start",
     "wrap",
 ]

@@ -63,7 +63,7 @@ def count(array: npt.NDArray[Any], bins: str | int | Edges = "tensorflow", max_b
         elif bins == "tensorflow":
             edges, counts = _default(array, cells)
         else:
-            low, high = _widened(cells.minimum, cells.maximum)
+            low, high = widened(cells.minimum, cells.maximum)
             edges = _spread(low, high, bins) if isinstance(bins, int) else _by_rule(array, bins, low, high)
             counts = _by_width(array, edges)
         if max_bins is not None and len(counts) > max_bins:
@@ -159,7 +159,7 @@ def _default(array: npt.NDArray[Any], cells: _Cells) -> tuple[Edges, Counts]:
     low, high = cells.minimum, cells.maximum
     if low == high:
         # One value: TensorBoard draws a bucket of no width badly, its own writer makes it 1 wide.
-        left, right = _widened(low, high)
+        left, right = widened(low, high)
         return np.array([left, right]), np.array([cells.counts.sum()])
     used = np.flatnonzero(cells.counts)
     first, last = int(used[0]), int(used[-1])
@@ -205,7 +205,7 @@ def _spread(low: float, high: float, number: int) -> Edges:
     return np.unique(edges)
 
 
-def _widened(low: float, high: float) -> tuple[float, float]:
+def widened(low: float, high: float) -> tuple[float, float]:
     """Return low and high, moved apart by 1 where they are equal, or by what float64 can tell apart."""
     if low < high:
         return low, high

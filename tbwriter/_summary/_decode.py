@@ -10,6 +10,8 @@ import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from tbwriter._pb import tfevents_pb2 as pb
+from tbwriter._summary._charts import decode_layout
+from tbwriter._summary._hparams import decode_hparams
 
 _DTYPES: dict[int, tuple[str, str]] = {
     # DataType -> NumPy dtype, and the field that holds values outside of tensor_content
@@ -24,6 +26,10 @@ _DTYPES: dict[int, tuple[str, str]] = {
     pb.DT_UINT16: ("<u2", "int_val"),
     pb.DT_UINT32: ("<u4", "uint32_val"),
     pb.DT_UINT64: ("<u8", "uint64_val"),
+    pb.DT_HALF: ("<f2", "half_val"),
+    pb.DT_BFLOAT16: ("<u2", "half_val"),
+    pb.DT_COMPLEX64: ("<c8", "scomplex_val"),
+    pb.DT_COMPLEX128: ("<c16", "dcomplex_val"),
 }
 
 
@@ -35,7 +41,10 @@ class Value:
         tag: its name.
         plugin: the plugin that shows it: "scalars", "histograms", "images", "audio", "text", …; "" when unknown.
         data: by plugin: scalars a float; histograms float64 of shape [k, 3] (left, right, count); images and audio a
-            list of encoded files as bytes; text a str, or an array of str; anything else an array, or None.
+            list of encoded files as bytes; text a str, or an array of str; pr_curves float32 of shape
+            [6, thresholds] (tp, fp, tn, fn, precision, recall); mesh the vertices, faces or colours of shape
+            [batch, n, 3]; hparams a dict; custom_scalars {category: {title: (kind, tags)}}; anything else an array,
+            bfloat16 as float32, or None.
         display_name: the title, where this Value carries one.
         description: the text for the card, where this Value carries one.
         content: the plugin's own metadata, serialised, where this Value carries it.
@@ -118,6 +127,8 @@ def _value(value: pb.Summary.Value, plugins: dict[str, str]) -> Value:
     elif form == "tensor":
         data = _tensor(value.tensor, plugin)
     meta = value.metadata
+    if plugin == "hparams" and meta.plugin_data.content:
+        data = decode_hparams(meta.plugin_data.content)
     return Value(value.tag, plugin, data, meta.display_name, meta.summary_description, bytes(meta.plugin_data.content))
 
 
@@ -139,6 +150,10 @@ def _tensor(tensor: pb.TensorProto, plugin: str) -> Any:
         items = list(tensor.string_val)
         if plugin == "images":
             return items[2:]
+        if plugin == "audio" and len(shape) == 2:
+            return items[:: max(1, shape[1])]  # an older form, with a label beside each sound
+        if plugin == "custom_scalars" and items:
+            return decode_layout(items[0])
         if plugin == "text":
             texts = [item.decode("utf-8", "replace") for item in items]
             if not shape:
@@ -154,7 +169,9 @@ def _tensor(tensor: pb.TensorProto, plugin: str) -> Any:
             return None
         array = np.frombuffer(content, dtype)
     else:
-        array = np.array(getattr(tensor, name), dtype)
+        array = _unpacked(getattr(tensor, name), np.dtype(dtype), tensor.dtype)
+    if tensor.dtype == pb.DT_BFLOAT16:
+        array = (array.astype("<u4") << np.uint32(16)).view("<f4")
     count = int(np.prod(shape, dtype=np.int64))
     if array.size == 1 and count > 1:
         array = np.full(count, array[0])  # TensorProto's short form of a constant
@@ -162,3 +179,12 @@ def _tensor(tensor: pb.TensorProto, plugin: str) -> Any:
         return array
     array = array.reshape(shape)
     return float(array.reshape(-1)[0]) if plugin == "scalars" and array.size == 1 else array
+
+
+def _unpacked(numbers: Any, dtype: np.dtype[Any], kind: int) -> npt.NDArray[Any]:
+    """Return the numbers of a field of its own, such as `float_val`."""
+    if kind in (pb.DT_HALF, pb.DT_BFLOAT16):  # the bits of a float in each
+        return np.array(numbers, "<u2").view(dtype)
+    if dtype.kind == "c":  # real and imaginary parts in turn
+        return np.array(numbers, dtype.str.replace("c8", "f4").replace("c16", "f8")).view(dtype)
+    return np.array(numbers, dtype)

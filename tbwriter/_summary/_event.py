@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
@@ -81,7 +80,26 @@ def strings(items: Sequence[bytes], *sizes: int) -> pb.TensorProto:
     return pb.TensorProto(dtype=pb.DT_STRING, tensor_shape=shape(*sizes), string_val=items)
 
 
-def doubles(array: npt.NDArray[np.float64]) -> pb.TensorProto:
-    """Return a float64 tensor of `array`'s shape."""
-    content = array.astype("<f8").tobytes()
-    return pb.TensorProto(dtype=pb.DT_DOUBLE, tensor_shape=shape(*array.shape), tensor_content=content)
+# NumPy's names of the types that stand in `tensor_content` as they are in memory, least byte first.
+DATA_TYPES: dict[str, pb.DataType] = {
+    "float32": pb.DT_FLOAT,
+    "float64": pb.DT_DOUBLE,
+    "int32": pb.DT_INT32,
+    "uint8": pb.DT_UINT8,
+    "int16": pb.DT_INT16,
+    "int8": pb.DT_INT8,
+    "complex64": pb.DT_COMPLEX64,
+    "int64": pb.DT_INT64,
+    "bool": pb.DT_BOOL,
+    "uint16": pb.DT_UINT16,
+    "complex128": pb.DT_COMPLEX128,
+    "uint32": pb.DT_UINT32,
+    "uint64": pb.DT_UINT64,
+}
+
+
+def tensor(array: npt.NDArray[Any]) -> pb.TensorProto:
+    """Return a tensor of `array`'s shape and dtype, one of `DATA_TYPES`."""
+    content = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    dtype = DATA_TYPES[array.dtype.name]
+    return pb.TensorProto(dtype=dtype, tensor_shape=shape(*array.shape), tensor_content=content)

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
-from tbwriter._summary._counting import RULES, Buckets, Edges, count
-from tbwriter._summary._values import as_array, describe
+from tbwriter._summary._counting import RULES, Buckets, Edges, count, widened
+from tbwriter._summary._values import as_array, as_number, describe
 
 _log = logging.getLogger(__name__)
 
@@ -52,12 +52,7 @@ class Histogram:
         """Count, and return the histogram and, where there were any, the numbers of NaN and infinite values."""
         buckets = count(self.array, self.bins, self.max_bins)
         self._tell(buckets)
-        out = []
-        if len(buckets.rows):
-            value = pb.Summary.Value(tag=self.tag, tensor=_event.doubles(buckets.rows))
-            if first:
-                value.metadata.CopyFrom(_event.metadata(PLUGIN, pb.DATA_CLASS_TENSOR))
-            out.append(value)
+        out = [_value(self.tag, buckets.rows, first)] if len(buckets.rows) else []
         for name, number in (("nan_count", buckets.nan), ("inf_count", buckets.inf)):
             if number:
                 out.append(pb.Summary.Value(tag=f"{self.tag}/{name}", simple_value=number))
@@ -75,6 +70,78 @@ class Histogram:
             self.array.size,
             f": {buckets.nan} are NaN, {buckets.inf} infinite" if buckets.nan or buckets.inf else "",
         )
+
+
+@dataclass(frozen=True)
+class HistogramRaw:
+    """Buckets that were counted elsewhere."""
+
+    tag: str
+    rows: npt.NDArray[np.float64]
+    """[k, 3]: left, right, count."""
+
+    @classmethod
+    def of(
+        cls, tag: str, *, minimum: Any, maximum: Any, unshown: Sequence[Any], limits: Any, counts: Any
+    ) -> HistogramRaw:
+        """Take buckets by their right edges, as torch and tensorboardX do.
+
+        Args:
+            tag: the stored tag.
+            minimum: the left edge of the first bucket that holds something.
+            maximum: the right edge of the last one.
+            unshown: other statistics, of which the stored form has none: they are checked to be numbers.
+            limits: rising right edges of shape [k].
+            counts: finite and not negative, of shape [k].
+
+        Raises:
+            TypeError: no numbers. ValueError: they do not fit together.
+        """
+        edges = as_array(limits, tag).astype(np.float64)
+        held = as_array(counts, tag).astype(np.float64)
+        if edges.ndim != 1 or edges.shape != held.shape:
+            raise ValueError(
+                f"tag {tag!r}: bucket_limits and bucket_counts must be of one shape (k,), got {edges.shape} and "
+                f"{held.shape}; of the edges that numpy.histogram returns, leave out the first"
+            )
+        if np.isnan(edges).any() or not (edges[1:] > edges[:-1]).all():
+            raise ValueError(f"tag {tag!r}: bucket_limits must rise, got {describe(limits)}")
+        if not np.isfinite(held).all() or (held < 0).any():
+            raise ValueError(f"tag {tag!r}: bucket_counts must be finite and not negative, got {describe(counts)}")
+        low, high, *_ = (as_number(value, tag) for value in (minimum, maximum, *unshown))
+        used = np.flatnonzero(held)
+        if not len(used):
+            return cls(tag, np.empty((0, 3)))
+        begin, end = int(used[0]), int(used[-1]) + 1
+        # The outer edges are the data's own, as TensorBoard reads its older form.
+        inner = edges[begin : end - 1]
+        if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+            raise ValueError(f"tag {tag!r}: min and max must be finite and rise, got {low} and {high}")
+        if len(inner) and not low <= inner[0] <= inner[-1] <= high:
+            raise ValueError(
+                f"tag {tag!r}: buckets that hold values meet at {inner[0]} to {inner[-1]}, "
+                f"which lies beyond min {low} or max {high}"
+            )
+        if not len(inner):
+            low, high = widened(low, high)
+        outline = np.concatenate([[low], inner, [high]])
+        return cls(tag, np.stack([outline[:-1], outline[1:], held[begin:end]], axis=1))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        return int(self.rows.nbytes)
+
+    def values(self, first: bool) -> Sequence[pb.Summary.Value]:
+        """Return the one Value, or none for no values."""
+        return [_value(self.tag, self.rows, first)] if len(self.rows) else []
+
+
+def _value(tag: str, rows: npt.NDArray[np.float64], first: bool) -> pb.Summary.Value:
+    value = pb.Summary.Value(tag=tag, tensor=_event.tensor(rows))
+    if first:
+        value.metadata.CopyFrom(_event.metadata(PLUGIN, pb.DATA_CLASS_TENSOR))
+    return value
 
 
 def _check_bins(tag: str, bins: Any) -> str | int | Edges:

@@ -100,9 +100,9 @@ def _to_numpy(value: Any, tag: str) -> npt.NDArray[Any]:
         return value
     if value is None or isinstance(value, _NEVER_NUMBERS):
         raise TypeError(f"tag {tag!r}: got {describe(value)}, want numbers")
-    if isinstance(value, (list, tuple)) and _holds_tensors(value):
-        return np.array([_to_numpy(item, tag) for item in value])
     try:
+        if isinstance(value, (list, tuple)) and _holds_tensors(value):
+            return np.array([_to_numpy(item, tag) for item in value])
         array = _read(value)
     except Exception as exc:
         raise TypeError(f"tag {tag!r}: {describe(value)} cannot be read as an array: {exc}") from exc

@@ -31,6 +31,7 @@ __all__ = [
     "normalise",
     "open_file",
     "open_sink",
+    "put_file",
     "register_sink",
 ]
 
@@ -184,6 +185,25 @@ def open_file(url: str, storage_options: Mapping[str, Any] | None = None) -> Bin
         fs, path = _file_system(url, storage_options)
         return cast("BinaryIO", fs.open(path, "rb"))
     return open(url, "rb")
+
+
+def put_file(url: str, name: str, data: bytes, storage_options: Mapping[str, Any] | None = None) -> None:
+    """Store a whole file in the directory at a normalised path or URL, in place of an older one of that name.
+
+    Raises:
+        OSError: storage refuses; an older file is then as it was, as far as the storage can do that.
+    """
+    place = join(url, name)
+    if _SCHEME.match(url):
+        fs, path = _file_system(place, storage_options)
+        fs.makedirs(fs._parent(path), exist_ok=True)
+        fs.pipe_file(path, data)
+        return
+    os.makedirs(url, exist_ok=True)
+    part = f"{place}.part"
+    with open(part, "wb") as file:
+        file.write(data)
+    os.replace(part, place)
 
 
 def _file_system(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:

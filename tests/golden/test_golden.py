@@ -7,9 +7,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._record import Record, RecordReader, frame
-from tbwriter._summary import DescribedScalar, Histogram, Images, Text, event, file_version, session_start
+from tbwriter._summary import (
+    Audio,
+    CustomScalars,
+    DescribedScalar,
+    Histogram,
+    Images,
+    PrCurveRaw,
+    Text,
+    check_hparams,
+    check_layout,
+    event,
+    file_version,
+    graph_event,
+    mesh,
+    session_start,
+    trial_end,
+    trial_start,
+)
 
 RECORDS = {
     name: bytes.fromhex(record)
@@ -57,10 +75,53 @@ def test_an_image_is_the_golden_record_but_for_its_png():
     golden = pb.Event.FromString(data_of(RECORDS["images"]))
     (png,) = golden.summary.value[0].tensor.string_val[2:]
     rgba = np.array([[[0, 255, 0, 127]]], np.uint8)
-    (value,) = Images.of("img", rgba, "HWC", batched=False, copy=True).values(first=True)
+    (value,) = Images.of("img", rgba, "HWC", copy=True).values(first=True)
     assert value.tensor.string_val[2][:29] == png[:29]  # signature and IHDR: 1 by 1, 8 bits, RGBA
     value.tensor.string_val[2] = png
     assert frame(event([value], STEP, WALL_TIME)) == RECORDS["images"]
+
+
+def test_a_sound_is_the_golden_record():
+    silence = Audio.of("snd1", np.zeros(8), sample_rate=8000, copy=True, told=set())
+    assert first_record(silence) == RECORDS["audio_rank1"]
+
+
+def test_a_pr_curve_is_the_golden_record():
+    tp, fp = np.array([9, 6.75, 4.5, 2.25, 0]), np.array([5, 3.75, 2.5, 1.25, 0])
+    precision, recall = np.linspace(0.5, 1, 5), np.linspace(1, 0, 5)
+    curve = PrCurveRaw.of("pr", (tp, fp, 5 - fp, 9 - tp, precision, recall))
+    assert first_record(curve) == RECORDS["pr_curves"]
+
+
+def test_the_parts_of_a_mesh_are_the_golden_records():
+    vertices = np.array([[[0, 0, 0], [1, 0, 0], [0, 1, 0]]], np.float64)
+    faces, colors = np.array([[[0, 1, 2]]]), np.full((1, 3, 3), (255, 0, 0))
+    parts = mesh("mesh", vertices, colors, faces, None, copy=True)
+    assert [first_record(part) for part in parts] == [RECORDS["mesh_1"], RECORDS["mesh_2"], RECORDS["mesh_3"]]
+
+
+def test_hyper_parameters_are_the_golden_record_but_for_their_order():
+    golden = pb.Event.FromString(data_of(RECORDS["hparams_start"]))
+    meta = golden.summary.value[0].metadata.plugin_data
+    start = plugins.HParamsPluginData.FromString(meta.content).session_start_info.start_time_secs
+    summary = trial_start(check_hparams({"lr": 0.1, "use_flash": True, "opt": "adamw"}), start)
+    assert plugins.HParamsPluginData.FromString(summary.content) == plugins.HParamsPluginData.FromString(meta.content)
+    meta.content = summary.content
+    assert first_record(summary) == frame(golden.SerializeToString())
+
+
+def test_the_end_of_a_trial_is_the_golden_record():
+    assert first_record(trial_end(failed=False, end_time=1700000100.0)) == RECORDS["hparams_end"]
+
+
+def test_a_layout_of_charts_is_the_golden_record():
+    layout = check_layout({"c": {"m": ["Multiline", ["loss"]]}})
+    assert first_record(CustomScalars(layout)) == RECORDS["custom_scalars"]
+
+
+def test_a_graph_is_the_golden_record():
+    golden = pb.Event.FromString(data_of(RECORDS["graph_def"]))
+    assert frame(graph_event(golden.graph_def, 0, golden.wall_time)) == RECORDS["graph_def"]
 
 
 @pytest.mark.parametrize("name", RECORDS)

@@ -182,7 +182,8 @@ def methods():
         if inspect.isfunction(value):
             yield f"{module.__name__}.{name}", value
         elif inspect.isclass(value) and value.__module__.startswith("tbwriter"):
-            for member, function in vars(value).items():
+            for member in dir(value):  # also what it has of its bases
+                function = inspect.getattr_static(value, member)
                 if isinstance(function, property) and not member.startswith("_"):
                     yield f"{module.__name__}.{name}.{member}", function.fget
                 elif inspect.isfunction(function) and (not member.startswith("_") or member == "__init__"):

@@ -15,11 +15,11 @@ RGB = RNG.integers(0, 256, (5, 7, 3), dtype=np.uint8)  # height 5, width 7
 
 
 def image(array, dataformats="HWC", *, copy=True):
-    return Images.of("img", array, dataformats, batched=False, copy=copy)
+    return Images.of("img", array, dataformats, copy=copy)
 
 
 def images(array, dataformats="NHWC"):
-    return Images.of("img", array, dataformats, batched=True, copy=True)
+    return Images.of("img", array, dataformats, copy=True)
 
 
 def value_of(summary, first=True):
@@ -192,20 +192,38 @@ def test_nbytes_is_the_memory_that_waits():
 # ---- what is refused
 
 
-@pytest.mark.parametrize("order", ["", "HWCC", "HWX", "NHWC", "C", "HWC ", None, 3])
+@pytest.mark.parametrize("order", ["", "HWCC", "HWX", "C", "HWC ", "HHW", "NXYZ", "THWC", None, 3])
 def test_a_layout_of_other_letters_is_refused_by_tag(order):
     with pytest.raises(
-        ValueError, match=r"^tag 'img': dataformats must be one of the orders of H, W and optionally C, got "
+        ValueError, match=r"^tag 'img': dataformats must be one of the orders of H, W, with C and N or without, got "
     ):
         image(RGB, order)
 
 
-@pytest.mark.parametrize("order", ["HWC", "NHWCC", "NXYZ", None])
-def test_a_layout_of_other_letters_for_a_batch_is_refused_by_tag(order):
-    with pytest.raises(
-        ValueError, match=r"^tag 'img': dataformats must be one of the orders of N, H, W and optionally C, got "
-    ):
-        images(RGB[np.newaxis], order)
+def test_an_image_in_the_layout_of_a_batch_is_a_batch():
+    assert [picture.tolist() for picture in pictures(image(np.stack([RGB, RGB]), "NHWC"))] == [RGB.tolist()] * 2
+
+
+@pytest.mark.parametrize("wrap", [np.array, duck.Asnumpy, np.ndarray.tolist])
+def test_a_list_of_images_is_a_batch(wrap):
+    other = 255 - RGB
+    assert [picture.tolist() for picture in pictures(images([wrap(RGB), wrap(other)], "HWC"))] == [
+        RGB.tolist(),
+        other.tolist(),
+    ]
+
+
+@pytest.mark.parametrize("wrap", [np.array, duck.Asnumpy])
+def test_a_list_of_images_of_different_size_is_refused_by_tag(wrap):
+    with pytest.raises(TypeError, match=r"^tag 'img': "):
+        images([wrap(RGB), wrap(RGB[1:])], "HWC")
+
+
+def test_of_a_batch_the_first_max_outputs_are_kept():
+    batch = np.stack([RGB, 255 - RGB, RGB])
+    kept = Images.of("img", batch, "NHWC", copy=True, max_outputs=2)
+    assert kept.nbytes == 210
+    assert [picture.tolist() for picture in pictures(kept)] == [RGB.tolist(), (255 - RGB).tolist()]
 
 
 @pytest.mark.parametrize("shape", [(5,), (5, 7), (1, 5, 7, 3), ()])

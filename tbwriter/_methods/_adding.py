@@ -1,0 +1,118 @@
+"""What all `add_*` share: the state of a writer, and the way from checked arguments into the queue.
+
+The methods stand in groups, one class each, that `SummaryWriter` brings together. None of them does I/O or encodes.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from typing import Any
+
+from tbwriter import _summary
+from tbwriter._async import Worker
+from tbwriter._entries import COALESCE_SECS, Item, Pending, size_of
+from tbwriter._queue import EntryQueue
+from tbwriter._settings import Settings
+from tbwriter.errors import WriterClosedError
+
+
+class Group:
+    """Tags that come together, and what `add_metrics` needs for their values."""
+
+    __slots__ = ("pack", "tags", "types")
+
+    def __init__(self, tags: tuple[str, ...]) -> None:
+        self.tags = tags
+        self.types = [float] * len(tags)
+        self.pack = struct.Struct(f"<{len(tags)}f").pack
+
+
+class Adding:
+    """A writer without methods to add anything."""
+
+    _settings: Settings
+
+    def _reset(self) -> None:
+        """Begin as a writer that has added nothing; also in a copy that was pickled."""
+        self._kinds: dict[str, str] = {}  # stored tag -> kind
+        self._plain: dict[str, None] = {}  # tags of scalars that need no second look
+        self._groups: dict[tuple[str, ...], Group] = {}  # tags, all plain, that came together in add_metrics
+        self._described: dict[str, tuple[str, str]] = {}  # tag -> display name, description
+        self._told: set[str] = set()  # tags about whose values something was said
+        self._default_step: int | None = None  # see use_metadata
+        self._default_walltime: float | None = None
+        limit = self._settings.max_tag_bytes
+        self._budget = None if limit is None else _summary.Budget(limit)
+        self._closed = False
+        self._opening = threading.Lock()
+        self._worker: Worker | None = None
+        self._queue = _UNOPENED
+
+    def _open(self) -> Worker:
+        worker = self._settings.open(owner=self)
+        self._worker = worker
+        self._queue = worker.queue
+        return worker
+
+    def _step(self, step: Any, tag: str) -> int:
+        return _summary.as_step(self._default_step if step is None else step, tag)
+
+    def _wall_time(self, walltime: float | None, tag: str) -> tuple[float, float]:
+        """Return the wall time and by how much coalescing may move it."""
+        walltime = self._default_walltime if walltime is None else walltime
+        if walltime is None:
+            return time.time(), COALESCE_SECS
+        return _summary.as_wall_time(walltime, tag), 0.0
+
+    def _claim(self, tag: str, kind: str) -> None:
+        """Keep every tag to one kind: TensorBoard's readers hide the second, and one of them then fails.
+
+        Raises:
+            ValueError: `tag` is used for another kind.
+        """
+        self._kinds.setdefault(tag, kind)  # atomic: two threads cannot both be the first
+        self._check_kind(tag, kind)
+
+    def _check_kind(self, tag: str, kind: str) -> None:
+        first = self._kinds.get(tag, kind)
+        if first != kind:
+            raise ValueError(f"tag {tag!r} holds {first}s already and cannot hold a {kind}; use another tag")
+
+    def _add(
+        self, summary: _summary.Summary, kind: str, step: Any, walltime: float | None, *, bounded: bool = True
+    ) -> None:
+        """Queue a summary; `bounded` ones are left out once their tag has used up `max_tag_bytes`."""
+        tag = summary.tag
+        step = self._step(step, tag)
+        wall_time, _ = self._wall_time(walltime, tag)
+        self._claim(tag, kind)
+        if bounded and self._budget is not None:
+            summary = _summary.Bounded(summary, self._budget)
+        pending = Pending(summary, step, wall_time)
+        self._put(pending, size_of(pending))
+
+    def _put(self, item: Item, size: int = 0, values: int = 1) -> None:
+        if self._worker is None:
+            if self._closed:
+                raise WriterClosedError
+            if not self._settings.write_to_disk:
+                return
+            with self._opening:
+                if self._worker is None:
+                    self._open()
+        assert self._worker is not None
+        self._worker.put(item, size, values)
+
+
+def _unopened() -> EntryQueue:
+    """Return the queue of a writer without a worker: everything goes through `_put`."""
+    queue = EntryQueue(
+        max_entries=1, max_bytes=1, on_full="drop", block_secs=0.0, wake=lambda: None, gate=lambda: False
+    )
+    queue.watch()
+    return queue
+
+
+_UNOPENED = _unopened()

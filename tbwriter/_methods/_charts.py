@@ -1,0 +1,258 @@
+"""The methods behind dashboards of their own: PR curves, meshes, hyper-parameters and custom scalars."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tbwriter import _summary, sinks
+from tbwriter._entries import Pending, SubRun, size_of
+from tbwriter._methods._scalars import ScalarMethods
+
+
+class ChartMethods(ScalarMethods):
+    """PR curves, meshes, hyper-parameters, custom scalars."""
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._layout: dict[str, dict[str, _summary.Chart]] = {}
+        self._hparams: dict[str, _summary.HParam] | None = None  # of the run itself
+
+    def add_pr_curve(
+        self,
+        tag: str,
+        labels: Any,
+        predictions: Any,
+        global_step: Any = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+        *,
+        copy: bool = True,
+    ) -> None:
+        """Add a precision-recall curve; the counting happens in the worker.
+
+        Args:
+            tag: as in `add_scalar`.
+            labels: the truth, bool or from 0 to 1, of any shape.
+            predictions: as many probabilities from 0 to 1. What is NaN is left out, what lies beyond is taken as 0
+                or 1; both are said once a tag.
+            global_step: as in `add_scalar`.
+            num_thresholds: how many, equally spaced from 0 to 1; any number from 2 on.
+            weights: a number, or one for each prediction.
+            walltime: as in `add_scalar`.
+            copy: as in `add_histogram`.
+
+        Raises:
+            TypeError, ValueError: shapes, dtypes or numbers do not fit. WriterClosedError: after `close`.
+        """
+        curve = _summary.PrCurve.of(
+            _summary.check_tag(tag),
+            labels,
+            predictions,
+            num_thresholds=num_thresholds,
+            weights=weights,
+            copy=copy,
+            told=self._told,
+        )
+        self._add(curve, "PR curve", global_step, walltime)
+
+    def add_pr_curve_raw(
+        self,
+        tag: str,
+        true_positive_counts: Any,
+        false_positive_counts: Any,
+        true_negative_counts: Any,
+        false_negative_counts: Any,
+        precision: Any,
+        recall: Any,
+        global_step: Any = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Add a precision-recall curve that was computed elsewhere.
+
+        Args:
+            tag: as in `add_scalar`.
+            true_positive_counts: one for each threshold, the thresholds equally spaced from 0 to 1; so are the others.
+            false_positive_counts: see there.
+            true_negative_counts: see there.
+            false_negative_counts: see there.
+            precision: see there.
+            recall: see there.
+            global_step: as in `add_scalar`.
+            num_thresholds: for torch's sake; how many there are is what the arrays say.
+            weights: for torch's sake; the counts hold them already.
+            walltime: as in `add_scalar`.
+
+        Raises:
+            TypeError, ValueError: no numbers, or of different lengths. WriterClosedError: after `close`.
+        """
+        del weights
+        tag = _summary.check_tag(tag)
+        _summary.as_thresholds(tag, num_thresholds)
+        rows = (
+            true_positive_counts,
+            false_positive_counts,
+            true_negative_counts,
+            false_negative_counts,
+            precision,
+            recall,
+        )
+        self._add(_summary.PrCurveRaw.of(tag, rows), "PR curve", global_step, walltime)
+
+    def add_mesh(
+        self,
+        tag: str,
+        vertices: Any,
+        colors: Any = None,
+        faces: Any = None,
+        config_dict: Mapping[str, Any] | None = None,
+        global_step: Any = None,
+        walltime: float | None = None,
+        *,
+        copy: bool = True,
+    ) -> None:
+        """Add a batch of meshes or point clouds.
+
+        What a tag's first mesh is made of (colours, faces, config) stands for all of that tag: TensorBoard looks no
+        further.
+
+        Args:
+            tag: as in `add_scalar`; stored as `<tag>_VERTEX`, `<tag>_COLOR` and `<tag>_FACE`.
+            vertices: coordinates, of shape (batch, n, 3) or (n, 3).
+            colors: RGB of the vertices, of their shape: integers from 0 to 255; floats from 0 to 1, or to 255 where
+                one is above 1.
+            faces: for each the indices of three vertices, of shape (batch, m, 3) or (m, 3).
+            config_dict: camera, lights and material for the view, as TensorBoard's mesh plugin takes them.
+            global_step: as in `add_scalar`.
+            walltime: as in `add_scalar`.
+            copy: as in `add_histogram`.
+
+        Raises:
+            TypeError, ValueError: shapes or dtypes do not fit, or the config is no JSON.
+            WriterClosedError: after `close`.
+        """
+        parts = _summary.mesh(_summary.check_tag(tag), vertices, colors, faces, config_dict, copy=copy)
+        step = self._step(global_step, tag)
+        wall_time, _ = self._wall_time(walltime, tag)
+        for part in parts:
+            self._check_kind(part.tag, "mesh")
+        for part in parts:
+            self._add(part, "mesh", step, wall_time)
+
+    # -- hyper-parameters
+
+    def add_hparams(
+        self,
+        hparam_dict: Mapping[str, Any],
+        metric_dict: Mapping[str, Any],
+        *,
+        hparam_domain_discrete: Mapping[str, Sequence[Any]] | None = None,
+        run_name: str | None = None,
+        name: str | None = None,
+        global_step: Any = None,
+    ) -> None:
+        """Add hyper-parameters and metrics: a row of the HParams dashboard.
+
+        They go into the run's own directory, beside its curves, and the row ends as a success with `close`, or as a
+        failure where an exception leaves the `with` block. A second call with other hyper-parameters is another
+        row: TensorBoard has one a directory, so that it goes into a sub-run, and so does a call with a `run_name`.
+
+        Args:
+            hparam_dict: name -> value. Bools, numbers and text are stored as such, anything else as its text; None is
+                left out.
+            metric_dict: tag -> value, as in `add_scalar`; scalars of this run.
+            hparam_domain_discrete: name -> the values that it can take. TensorBoard then takes the columns of all runs
+                from this call: the hyper-parameters and metrics that it does not name vanish from the table.
+            run_name: the sub-run's directory; "." is the run's own.
+            name: tensorboardX's word for `run_name`.
+            global_step: of the metrics, as in `add_scalar`.
+
+        Raises:
+            TypeError, ValueError: no mappings, metrics that are no numbers, or a name that is no directory below.
+            WriterClosedError: after `close`.
+        """
+        hparams = _summary.check_hparams(hparam_dict)
+        metrics = self._checked_metrics(metric_dict)
+        step = self._step(global_step, "hparams")
+        wall_time, _ = self._wall_time(None, "hparams")
+        starts = [_summary.trial_start(hparams, wall_time)]
+        if hparam_domain_discrete:
+            starts.insert(0, _summary.experiment(hparams, list(metrics), hparam_domain_discrete))
+        sub_run = self._sub_run(run_name, name)
+        if sub_run is None and self._hparams not in (None, hparams):
+            sub_run = f"hparams_{wall_time:.6f}"
+        if sub_run is not None:
+            for summary in (*starts, _summary.trial_end(failed=False, end_time=wall_time)):
+                pending = Pending(summary, step, wall_time)
+                self._put(SubRun(sub_run, pending), size_of(pending))
+            for tag, number in metrics.items():
+                self._put(SubRun(sub_run, (tag, number, step, wall_time, 0.0)))
+            return
+        for tag in metrics:
+            self._check_kind(tag, "scalar")
+        if self._hparams is None:
+            self._hparams = hparams
+            for summary in starts:
+                self._add(summary, "hyper-parameter", step, wall_time, bounded=False)
+        self.add_metrics(metrics, step, wall_time)
+
+    def _sub_run(self, run_name: str | None, name: str | None) -> str | None:
+        """Return the sub-run that is asked for, None for the run itself."""
+        if run_name and name:
+            raise ValueError(f"run_name={run_name!r} and name={name!r} are two names of one argument; give one")
+        asked = run_name or name
+        if not asked:
+            return None
+        if not isinstance(asked, str):
+            raise TypeError(f"run_name must be a str, got {_summary.describe(asked)}")
+        if os.path.isabs(asked) and sinks.normalise(asked) == self._settings.url:
+            return None  # a way to have torch write into the run's own directory
+        parts = [part for part in asked.split("/") if part != "."]
+        if any(part in ("", "..") or "\0" in part or "\\" in part for part in parts):
+            raise ValueError(f"run_name {asked!r} names no directory below {self._settings.url!r}")
+        return "/".join(parts) or None
+
+    def _end_trial(self, *, failed: bool) -> None:
+        """Say how the run ended, if it has a row: behind all else, room in the queue or not."""
+        if self._hparams is not None and self._worker is not None and not self._closed:
+            wall_time, _ = self._wall_time(None, "hparams")
+            end = _summary.trial_end(failed=failed, end_time=wall_time)
+            self._queue.entries.append(Pending(end, 0, wall_time))
+
+    # -- custom scalars
+
+    def add_custom_scalars(self, layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
+        """Lay charts of several scalars out on the Custom Scalars dashboard.
+
+        Several calls add up; a chart of the same category and title is replaced.
+
+        Args:
+            layout: {category: {title: ["Multiline", tags]}}, or ["Margin", [value, lower, upper]]. Tags of a
+                multiline chart are regular expressions that match from the start of a tag.
+
+        Raises:
+            TypeError, ValueError: another form. WriterClosedError: after `close`.
+        """
+        self._add_layout(_summary.check_layout(layout))
+
+    def add_custom_scalars_multilinechart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """Add one chart with a line for each tag; see `add_custom_scalars`."""
+        self._add_layout(_summary.check_layout({category: {title: ["Multiline", tags]}}))
+
+    def add_custom_scalars_marginchart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """Add one chart of a value between bounds, `tags` being value, lower and upper; see `add_custom_scalars`."""
+        self._add_layout(_summary.check_layout({category: {title: ["Margin", tags]}}))
+
+    def _add_layout(self, layout: dict[str, dict[str, _summary.Chart]]) -> None:
+        for category, charts in layout.items():
+            self._layout.setdefault(category, {}).update(charts)
+        whole = {category: dict(charts) for category, charts in self._layout.items()}
+        self._add(_summary.CustomScalars(whole), "layout", None, None, bounded=False)

@@ -1,0 +1,128 @@
+"""The methods that add graphs, and points for the projector."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tbwriter import _summary
+from tbwriter._entries import Points, Raw, size_of
+from tbwriter._methods._adding import Adding
+
+
+class GraphMethods(Adding):
+    """Graphs and embeddings."""
+
+    def add_graph(
+        self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
+    ) -> None:
+        """Add the graph of a model. TensorBoard shows one a run.
+
+        Attributes of more than 1 kB, weights above all, are left out: TensorBoard does not show them.
+
+        Args:
+            model: a GraphDef, as message or serialised; or a torch module, which torch's own converter traces here.
+            input_to_model: what a torch module is called with.
+            verbose: print what torch traced.
+            use_strict_trace: as in `torch.jit.trace`.
+
+        Raises:
+            TypeError: no graph. ValueError: bytes that are no GraphDef. ImportError: torch's converter needs
+                TensorBoard. WriterClosedError: after `close`.
+        """
+        if isinstance(model, (bytes, bytearray)):
+            graph = bytes(model)
+        elif hasattr(model, "SerializeToString"):
+            graph = model.SerializeToString()
+        elif _is_of_torch(model):
+            graph = _traced(model, input_to_model, verbose, use_strict_trace)
+        else:
+            raise TypeError(
+                f"model is {_summary.describe(model)}, want a GraphDef, serialised or not, or a torch module"
+            )
+        self._add_graph(graph)
+
+    def add_onnx_graph(self, prototxt: Any = None, *, onnx_model_file: Any = None) -> None:
+        """Add the graph of an ONNX model.
+
+        Args:
+            prototxt: the path of the model, or an `onnx.ModelProto`. The name is torch's.
+            onnx_model_file: tensorboardX's name of it.
+
+        Raises:
+            TypeError: neither. ImportError: onnx is missing. WriterClosedError: after `close`.
+        """
+        if (prototxt is None) == (onnx_model_file is None):
+            raise TypeError("add_onnx_graph takes one model: prototxt, or onnx_model_file as its other name")
+        model = prototxt if onnx_model_file is None else onnx_model_file
+        if isinstance(model, (str, os.PathLike)):
+            if importlib.util.find_spec("onnx") is None:
+                raise ImportError("graphs of ONNX models need onnx: pip install 'tbwriter[onnx]'")
+            model = importlib.import_module("onnx").load(os.fspath(model), load_external_data=False)
+        graph = getattr(model, "graph", None)
+        if not hasattr(graph, "initializer"):
+            raise TypeError(
+                f"model is {_summary.describe(model)}, want the path of an ONNX model or an onnx.ModelProto"
+            )
+        self._add_graph(_summary.onnx_graph(graph))
+
+    def _add_graph(self, graph: bytes) -> None:
+        wall_time, _ = self._wall_time(None, "graph")
+        event = Raw(_summary.graph_event(graph, self._step(None, "graph"), wall_time))
+        self._put(event, size_of(event))
+
+    def add_embedding(
+        self,
+        mat: Any,
+        metadata: Sequence[Any] | None = None,
+        label_img: Any = None,
+        global_step: Any = None,
+        tag: str = "default",
+        metadata_header: Sequence[str] | None = None,
+        *,
+        copy: bool = True,
+    ) -> None:
+        """Add points for the projector: files beside the event file, written in the worker, and their configuration.
+
+        The files are `<step in five digits>/<tag>/tensors.tsv`, `metadata.tsv` and `sprite.png` below the run's
+        directory, and `projector_config.pbtxt` in it. TensorBoard's projector reads local directories only.
+
+        Args:
+            mat: the points, of shape (n, dimensions).
+            metadata: n labels; or, with a header, n rows of them. Tabs and line ends become blanks.
+            label_img: n images of shape (n, channels, height, width), numbers as in `add_image`; together they fill at
+                most 8192 by 8192 pixels.
+            global_step: as in `add_scalar`; None is 0.
+            tag: the name that the projector shows, with the step behind it.
+            metadata_header: the names of the columns of `metadata`.
+            copy: as in `add_histogram`.
+
+        Raises:
+            TypeError, ValueError: shapes, numbers or sizes do not fit. ImportError: there are images and Pillow is
+                missing. WriterClosedError: after `close`.
+        """
+        step = self._step(global_step, tag)
+        embedding = _summary.Embedding.of(
+            tag, step, mat, labels=metadata, header=metadata_header, images=label_img, copy=copy
+        )
+        points = Points(embedding)
+        self._put(points, size_of(points))
+
+
+def _is_of_torch(model: Any) -> bool:
+    torch = sys.modules.get("torch")  # whoever has a module of torch has imported it
+    return torch is not None and isinstance(model, (torch.nn.Module, torch.jit.ScriptFunction))
+
+
+def _traced(model: Any, inputs: Any, verbose: bool, strict: bool) -> bytes:
+    try:
+        converter = importlib.import_module("torch.utils.tensorboard._pytorch_graph")
+    except ImportError as exc:
+        raise ImportError("graphs of torch modules need TensorBoard: pip install tensorboard") from exc
+    graph, _ = converter.graph(model, inputs, verbose, strict)
+    data: bytes = graph.SerializeToString()
+    return data

@@ -1,0 +1,92 @@
+"""An image with boxes drawn on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tbwriter._pb import tfevents_pb2 as pb
+from tbwriter._summary import _image, _pixels
+from tbwriter._summary._values import as_array, as_number, describe
+
+_COLOR = "red"
+_LINE_WIDTH = 2
+
+
+@dataclass(frozen=True)
+class BoxedImage:
+    """An image and the boxes that are drawn on it in the worker."""
+
+    tag: str
+    image: npt.NDArray[Any]
+    """Of shape [height, width, channels]."""
+    boxes: npt.NDArray[np.float64]
+    """Of shape [n, 4]: left, top, right, bottom, in pixels."""
+    labels: tuple[str, ...]
+    """One for each box, or none at all."""
+    rescale: float
+
+    @classmethod
+    def of(
+        cls, tag: str, image: Any, boxes: Any, dataformats: str, *, labels: Any, rescale: Any, copy: bool
+    ) -> BoxedImage:
+        """Take one image and its boxes.
+
+        Raises:
+            TypeError, ValueError: as `Images.of`; boxes not of shape (n, 4); as many labels as boxes are wanted.
+            ImportError: Pillow is missing.
+        """
+        _pixels.require_pillow(tag, "images")
+        batch = _pixels.arrange(tag, image, dataformats, "NHWC")
+        if len(batch) != 1:
+            raise ValueError(f"tag {tag!r}: got {describe(image)}, want one image")
+        corners = as_array(boxes, tag).astype(np.float64)
+        if corners.size == 0:
+            corners = corners.reshape(0, 4)
+        corners = corners[np.newaxis] if corners.shape == (4,) else corners
+        if corners.ndim != 2 or corners.shape[1] != 4:
+            raise ValueError(f"tag {tag!r}: boxes must be of shape (n, 4), got {describe(boxes)}")
+        names = () if labels is None else (labels,) if isinstance(labels, str) else tuple(map(str, labels))
+        if labels is not None and len(names) != len(corners):
+            raise ValueError(f"tag {tag!r}: got {len(names)} labels for {len(corners)} boxes, want one for each")
+        scale = as_number(rescale, tag)
+        if not 0 < scale <= 100:
+            raise ValueError(f"tag {tag!r}: rescale must be above 0 and at most 100, got {rescale!r}")
+        return cls(tag, np.array(batch[0]) if copy else batch[0], corners, names, scale)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        return int(self.image.nbytes + self.boxes.nbytes) + 60 * len(self.labels)
+
+    def values(self, first: bool) -> Sequence[pb.Summary.Value]:
+        """Draw, encode, and return the one Value. Boxes that are not finite are left out: training has diverged."""
+        drawing = _pixels.picture(_pixels.pixels(self.image)).convert("RGBA" if self.image.shape[2] == 4 else "RGB")
+        for index, box in enumerate(self.boxes):
+            if np.isfinite(box).all():
+                _draw(drawing, box, self.labels[index] if self.labels else "")
+        if self.rescale != 1:
+            drawing = drawing.resize([max(1, round(side * self.rescale)) for side in drawing.size])
+        width, height = drawing.size
+        return [_image.value(self.tag, width, height, [_pixels.encode_png(drawing)], first)]
+
+
+def _draw(drawing: Any, box: npt.NDArray[np.float64], label: str) -> None:
+    from PIL import ImageDraw, ImageFont
+
+    # Far outside is as good as just outside, and Pillow's integers end at 2**31.
+    left, right = sorted(np.clip(box[[0, 2]], -1e6, 1e6).tolist())
+    top, bottom = sorted(np.clip(box[[1, 3]], -1e6, 1e6).tolist())
+    draw = ImageDraw.Draw(drawing)
+    corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+    draw.line(corners, fill=_COLOR, width=_LINE_WIDTH)
+    if label:
+        font = ImageFont.load_default()
+        x0, y0, x1, y1 = draw.textbbox((left, bottom), label, font=font)
+        up = y1 - bottom + 1  # the text stands on the lower edge, inside the box
+        draw.rectangle([x0, y0 - up, x1 + 1, y1 - up + 1], fill=_COLOR)
+        draw.text((left, bottom - up), label, fill="black", font=font)

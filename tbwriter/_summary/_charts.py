@@ -1,0 +1,128 @@
+"""Layouts of the custom scalars dashboard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from tbwriter._pb import plugins_pb2 as plugins
+from tbwriter._pb import tfevents_pb2 as pb
+from tbwriter._summary import _event
+from tbwriter._summary._values import check_tag, describe
+
+PLUGIN = "custom_scalars"
+TAG = "custom_scalars__config__"
+
+_KINDS = ("Multiline", "Margin")
+
+
+class Chart(NamedTuple):
+    """A chart of several scalars."""
+
+    kind: Literal["Multiline", "Margin"]
+    tags: tuple[str, ...]
+    """Regular expressions of a multiline chart's tags; of a margin chart value, lower and upper bound."""
+
+
+Layout = Mapping[str, Mapping[str, Chart]]
+"""Category -> title -> chart, in the order in which they show."""
+
+
+def check_layout(layout: Any) -> dict[str, dict[str, Chart]]:
+    """Return a layout as torch and tensorboardX write it: {category: {title: [kind, tags]}}.
+
+    Raises:
+        TypeError: no such mapping. ValueError: another kind than Multiline and Margin, a margin chart without three
+            tags, or a tag that is no regular expression.
+    """
+    wanted = "want {category: {title: ['Multiline' or 'Margin', [tags]]}}"
+    if not isinstance(layout, Mapping):
+        raise TypeError(f"layout is {describe(layout)}, {wanted}")
+    checked: dict[str, dict[str, Chart]] = {}
+    for category, charts in layout.items():
+        if not isinstance(charts, Mapping):
+            raise TypeError(f"layout[{category!r}] is {describe(charts)}, {wanted}")
+        for title, chart in charts.items():
+            if not isinstance(chart, (list, tuple)) or len(chart) != 2:
+                raise TypeError(f"layout[{category!r}][{title!r}] is {describe(chart)}, {wanted}")
+            checked.setdefault(check_tag(category), {})[check_tag(title)] = check_chart(title, *chart)
+    return checked
+
+
+def check_chart(title: str, kind: Any, tags: Any) -> Chart:
+    """Return a chart; see `check_layout`."""
+    if kind not in _KINDS:
+        raise ValueError(f"chart {title!r}: want 'Multiline' or 'Margin', got {kind!r}")
+    if isinstance(tags, str) or not isinstance(tags, Sequence) or not tags:
+        raise TypeError(f"chart {title!r}: tags must be a list of tags, got {describe(tags)}")
+    names = tuple(check_tag(tag) for tag in tags)
+    if kind == "Margin":
+        if len(names) != 3:
+            raise ValueError(
+                f"chart {title!r}: a margin chart has three tags, value, lower and upper; got {len(names)}"
+            )
+        return Chart("Margin", names)
+    for name in names:
+        try:
+            re.compile(name)
+        except re.error as exc:  # noqa: PERF203 (each tag on its own)
+            raise ValueError(
+                f"chart {title!r}: tag {name!r} is no regular expression ({exc}), which the tags of a multiline chart "
+                f"are; write re.escape(tag)"
+            ) from exc
+    return Chart("Multiline", names)
+
+
+@dataclass(frozen=True)
+class CustomScalars:
+    """A whole layout; TensorBoard shows the last one of a run."""
+
+    layout: Layout
+
+    @property
+    def tag(self) -> str:
+        """The tag under which it is stored."""
+        return TAG
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        return 500 * sum(map(len, self.layout.values()))
+
+    def values(self, first: bool) -> Sequence[pb.Summary.Value]:
+        """Return the one Value."""
+        layout = plugins.Layout(
+            category=[
+                plugins.Category(title=category, chart=[_chart(title, chart) for title, chart in charts.items()])
+                for category, charts in self.layout.items()
+            ]
+        )
+        value = pb.Summary.Value(tag=TAG, tensor=_event.strings([layout.SerializeToString()]))
+        if first:
+            value.metadata.CopyFrom(_event.metadata(PLUGIN, pb.DATA_CLASS_TENSOR))
+        return [value]
+
+
+def _chart(title: str, chart: Chart) -> plugins.Chart:
+    if chart.kind == "Multiline":
+        return plugins.Chart(title=title, multiline=plugins.MultilineChartContent(tag=chart.tags))
+    value, lower, upper = chart.tags
+    series = plugins.MarginChartContent.Series(value=value, lower=lower, upper=upper)
+    return plugins.Chart(title=title, margin=plugins.MarginChartContent(series=[series]))
+
+
+def decode_layout(data: bytes) -> dict[str, dict[str, Chart]] | None:
+    """Return a stored layout in the form that `check_layout` takes, or None where it is damaged."""
+    try:
+        layout = plugins.Layout.FromString(data)
+    except Exception:  # DecodeError, of which protobuf's implementations have one each
+        return None
+    return {category.title: {chart.title: _decoded(chart) for chart in category.chart} for category in layout.category}
+
+
+def _decoded(chart: plugins.Chart) -> Chart:
+    if chart.WhichOneof("content") == "margin":
+        return Chart("Margin", tuple(tag for one in chart.margin.series for tag in (one.value, one.lower, one.upper)))
+    return Chart("Multiline", tuple(chart.multiline.tag))

@@ -1,0 +1,164 @@
+"""Points for the projector: the files that hold them, and the configuration that names these."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf import text_format
+
+from tbwriter._pb import plugins_pb2 as plugins
+from tbwriter._summary import _pixels
+from tbwriter._summary._values import as_array, check_tag, describe
+
+CONFIG_NAME = "projector_config.pbtxt"
+_MAX_SPRITE_SIDE = 8192
+"""The largest texture that browsers take everywhere."""
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Points that wait to become files."""
+
+    tag: str
+    folder: tuple[str, str]
+    """Where its files go, below the run's directory: the step in five digits, and the tag."""
+    points: npt.NDArray[Any]
+    """Of shape [n, dimensions]."""
+    table: tuple[tuple[str, ...], ...]
+    """Rows of labels, a header first where there are several columns; empty for no labels."""
+    images: npt.NDArray[Any] | None
+    """Of shape [n, height, width, channels]."""
+
+    @classmethod
+    def of(cls, tag: Any, step: int, points: Any, *, labels: Any, header: Any, images: Any, copy: bool) -> Embedding:
+        """Take points and what is known of each.
+
+        Args:
+            tag: the name that the projector shows.
+            step: of the training.
+            points: of shape [n, dimensions].
+            labels: n of them, each turned to text; or n rows of them with a `header`; or None.
+            header: the names of the columns of `labels`.
+            images: of shape [n, channels, height, width], see `_pixels.pixels` for what the numbers mean; or None.
+            copy: False hands the arrays over.
+
+        Raises:
+            TypeError: no arrays of real numbers. ValueError: the numbers of points, labels and images differ, or the
+                images fill more than 8192 by 8192 pixels. ImportError: there are images and no Pillow.
+        """
+        tag = check_tag(tag)
+        matrix = as_array(points, tag)
+        if matrix.ndim != 2 or 0 in matrix.shape:
+            raise ValueError(f"tag {tag!r}: mat must be of shape (points, dimensions), got {describe(points)}")
+        table = () if labels is None else _table(tag, labels, header, len(matrix))
+        pictures = None
+        if images is not None:
+            _pixels.require_pillow(tag, "images of points")
+            pictures = _pixels.arrange(tag, images, "NCHW", "NHWC")
+            if len(pictures) != len(matrix):
+                raise ValueError(f"tag {tag!r}: got {len(pictures)} images for {len(matrix)} points, want one for each")
+            side = _columns(pictures.shape) * pictures.shape[2]
+            if side > _MAX_SPRITE_SIDE:
+                raise ValueError(
+                    f"tag {tag!r}: label_img fills {side} by {side} pixels and the projector shows {_MAX_SPRITE_SIDE}; "
+                    f"use fewer or smaller images"
+                )
+            pictures = np.array(pictures) if copy else pictures
+        folder = (f"{step:05}", _as_name(tag))
+        return cls(tag, folder, np.array(matrix) if copy else matrix, table, pictures)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        held = self.points.nbytes + (0 if self.images is None else self.images.nbytes)
+        return int(held) + sum(60 * len(row) for row in self.table)
+
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the names and contents of the files in `folder`; everything costly happens here, in the worker."""
+        yield "tensors.tsv", self._tensors()
+        if self.table:
+            yield "metadata.tsv", "".join("\t".join(row) + "\n" for row in self.table).encode("utf-8")
+        if self.images is not None:
+            columns = _columns(self.images.shape)
+            sheet = _pixels.grid(_pixels.pixels(self.images), columns)
+            square = np.zeros((sheet.shape[1], *sheet.shape[1:]), np.uint8)
+            square[: len(sheet)] = sheet
+            yield "sprite.png", _pixels.encode_png(_pixels.picture(square))
+
+    def _tensors(self) -> bytes:
+        points = self.points
+        digits = {"f": 17 if points.dtype.itemsize > 4 else 9}.get(points.dtype.kind, 20)
+        line = "\t".join([f"%.{digits}g"] * points.shape[1]) + "\n"
+        out = io.StringIO()
+        for row in points:  # one row at a time: the training's thread wants the interpreter too
+            out.write(line % tuple(row.tolist()))
+        return out.getvalue().encode("ascii")
+
+    def config(self, before: bytes) -> bytes:
+        """Return the projector's configuration: `before`, which may be empty, with this embedding in it.
+
+        Raises:
+            ValueError: `before` is no configuration.
+        """
+        config = plugins.ProjectorConfig()
+        try:
+            text_format.Parse(before.decode("utf-8"), config, allow_unknown_field=True)
+        except (text_format.ParseError, UnicodeDecodeError) as exc:
+            raise ValueError(f"{CONFIG_NAME}: there is one already that cannot be read: {exc}") from exc
+        place = "/".join(self.folder)
+        info = plugins.EmbeddingInfo(tensor_name=f"{self.tag}:{self.folder[0]}", tensor_path=f"{place}/tensors.tsv")
+        if self.table:
+            info.metadata_path = f"{place}/metadata.tsv"
+        if self.images is not None:
+            _, height, width, _ = self.images.shape
+            info.sprite.image_path = f"{place}/sprite.png"
+            info.sprite.single_image_dim.extend([width, height])
+        others = [one for one in config.embeddings if one.tensor_name != info.tensor_name]
+        del config.embeddings[:]
+        config.embeddings.extend([*others, info])
+        return text_format.MessageToString(config, as_utf8=True).encode("utf-8")
+
+
+def _table(tag: str, labels: Any, header: Any, number: int) -> tuple[tuple[str, ...], ...]:
+    rows = list(labels)
+    if len(rows) != number:
+        raise ValueError(f"tag {tag!r}: got {len(rows)} labels for {number} points, want one for each")
+    if not header:
+        return tuple((_cell(label),) for label in rows)
+    names = [header] if isinstance(header, str) else list(header)
+    for row in rows:
+        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(names):
+            raise ValueError(
+                f"tag {tag!r}: metadata_header has {len(names)} columns, so that each label must be a list of as many, "
+                f"got {describe(row)}"
+            )
+    cells = tuple(tuple(map(_cell, row)) for row in rows)
+    # TensorBoard takes the first line for a header only where there are several columns.
+    return (tuple(map(_cell, names)), *cells) if len(names) > 1 else cells
+
+
+def _cell(label: Any) -> str:
+    """Return the text of a label on one line and without tabs, which would begin another column."""
+    text = label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)
+    return " ".join(text.encode("utf-8", "replace").decode("utf-8").split("\t")).replace("\n", " ").replace("\r", " ")
+
+
+def _columns(shape: tuple[int, ...]) -> int:
+    """Return how many images of shape [n, height, width, channels] stand in a row of a square sheet."""
+    number, height, width, _ = shape
+    columns = max(1, math.isqrt(number * height // width))
+    while columns * width < -(-number // columns) * height:
+        columns += 1
+    return columns
+
+
+def _as_name(tag: str) -> str:
+    """Return a tag as the name of a directory, in the way of torch and tensorboardX."""
+    name = tag.replace("%", "%25").replace("/", "%2f").replace("\\", "%5c").replace("\0", "%00")
+    return name.replace(".", "%2e") if name in (".", "..") else name

@@ -1,0 +1,57 @@
+"""Draw figures of matplotlib to pixels."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import Any
+
+import numpy as np
+
+from tbwriter._summary._pixels import Pixels
+from tbwriter._summary._values import describe
+
+
+def draw(tag: str, figures: Any, *, close: bool) -> Pixels:
+    """Return one figure, or several of one size, as pixels of shape [n, height, width, 3].
+
+    This runs in the caller: no backend of matplotlib may draw in two threads at a time, and nothing keeps the loop
+    from drawing its next figure meanwhile. The figure's own canvas, a window perhaps, stays in its place.
+
+    Args:
+        tag: for messages.
+        figures: a `matplotlib.figure.Figure`, or a list of them.
+        close: take the figures out of pyplot, which otherwise keeps them for ever.
+
+    Raises:
+        TypeError: no figure. ValueError: none at all, or figures of different size. ImportError: no matplotlib.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError(f"tag {tag!r}: figures need matplotlib: pip install 'tbwriter[plots]'")
+    several = list(figures) if isinstance(figures, (list, tuple)) else [figures]
+    if not several:
+        raise ValueError(f"tag {tag!r}: got an empty list, want at least one figure")
+    for figure in several:
+        if not hasattr(figure, "set_canvas"):
+            raise TypeError(f"tag {tag!r}: got {describe(figure)}, want a matplotlib figure")
+    drawn = [_draw(figure) for figure in several]
+    pyplot = sys.modules.get("matplotlib.pyplot")  # a figure that was made without it is not kept by it
+    if close and pyplot is not None:
+        for figure in several:
+            pyplot.close(figure)
+    sizes = sorted({image.shape[:2] for image in drawn})
+    if len(sizes) > 1:
+        raise ValueError(f"tag {tag!r}: figures under one tag must have one size in pixels, got {sizes}")
+    return np.stack(drawn)
+
+
+def _draw(figure: Any) -> Pixels:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    own = figure.canvas
+    try:
+        canvas: Any = FigureCanvasAgg(figure)  # puts itself in the place of the figure's own
+        canvas.draw()
+        return np.array(np.asarray(canvas.buffer_rgba())[..., :3])
+    finally:
+        figure.set_canvas(own)

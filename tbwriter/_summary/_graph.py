@@ -1,0 +1,145 @@
+"""Graphs: events of serialised GraphDefs without their large constants, and GraphDefs of ONNX models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tbwriter._pb import plugins_pb2 as plugins
+from tbwriter._pb import tfevents_pb2 as pb
+from tbwriter._summary import _event
+
+# Beyond this TensorBoard's server leaves an attribute out of what it sends, and says so under the same name.
+_MAX_ATTRIBUTE_BYTES = 1024
+_LARGE = "_too_large_attrs"
+
+# ONNX's TensorProto.DataType -> TensorFlow's DataType, as which TensorBoard shows it.
+_ONNX_TYPES = {
+    1: pb.DT_FLOAT,
+    2: pb.DT_UINT8,
+    3: pb.DT_INT8,
+    4: pb.DT_UINT16,
+    5: pb.DT_INT16,
+    6: pb.DT_INT32,
+    7: pb.DT_INT64,
+    8: pb.DT_STRING,
+    9: pb.DT_BOOL,
+    10: pb.DT_HALF,
+    11: pb.DT_DOUBLE,
+    12: pb.DT_UINT32,
+    13: pb.DT_UINT64,
+    14: pb.DT_COMPLEX64,
+    15: pb.DT_COMPLEX128,
+    16: pb.DT_BFLOAT16,
+}
+
+
+def graph_event(graph: bytes, step: int, wall_time: float) -> bytes:
+    """Return a serialised Event of a serialised GraphDef, without attributes of more than 1 kB.
+
+    Raises:
+        ValueError: it is no GraphDef.
+    """
+    return pb.Event(wall_time=wall_time, step=step, graph_def=_slim(graph)).SerializeToString()
+
+
+def _slim(data: bytes) -> bytes:
+    try:
+        graph = plugins.GraphDef.FromString(data)
+    except Exception as exc:  # DecodeError, of which protobuf's implementations have one each
+        raise ValueError(f"graph: got {len(data)} bytes that are no GraphDef: {exc}") from exc
+    for nodes in (graph.node, *(function.node_def for function in graph.library.function)):
+        for node in nodes:
+            for name in list(node.attr):
+                if name != _LARGE and node.attr[name].ByteSize() > _MAX_ATTRIBUTE_BYTES:
+                    del node.attr[name]
+                    node.attr[_LARGE].list.s.append(name.encode("utf-8"))
+    return graph.SerializeToString()
+
+
+def onnx_graph(graph: Any) -> bytes:
+    """Return the serialised GraphDef of an `onnx.GraphProto`: inputs, weights (without their values) and operators."""
+    names = _Names()
+    weights = {weight.name for weight in graph.initializer}
+    nodes = [
+        _leaf(names.of(value.name), "Placeholder", value.type.tensor_type)
+        for value in graph.input
+        if value.name not in weights
+    ]
+    for weight in graph.initializer:
+        shape = _event.shape(*weight.dims)
+        nodes.append(_node(names.of(weight.name), "Const", _ONNX_TYPES.get(weight.data_type, pb.DT_INVALID), shape))
+    for index, operator in enumerate(graph.node):
+        outputs = [output for output in operator.output if output]
+        name = names.of(outputs[0] if outputs else operator.name or f"{operator.op_type}_{index}")
+        for output in outputs[1:]:
+            names.same(output, name)
+        node = plugins.NodeDef(name=name, op=operator.op_type)
+        node.input.extend(operator.input)
+        text = ", ".join(_attribute(attribute) for attribute in operator.attribute)
+        node.attr["parameters"].s = text.encode("utf-8", "replace")
+        nodes.append(node)
+    for node in nodes:
+        # Only now are all names known: operators stand in any order.
+        node.input[:] = [names.of(name) for name in node.input if name]
+    return plugins.GraphDef(node=nodes, versions=plugins.VersionDef(producer=22)).SerializeToString()
+
+
+class _Names:
+    """Names of an ONNX model's values as names of nodes: no leading slash, each used once."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def of(self, value: str) -> str:
+        """Return the name of the node that makes `value`."""
+        if value not in self._names:
+            name = value.lstrip("/") or "node"
+            used = set(self._names.values())
+            self._names[value] = next(one for one in _numbered(name) if one not in used)
+        return self._names[value]
+
+    def same(self, value: str, name: str) -> None:
+        """Have `value` come from the node `name`."""
+        self._names[value] = name
+
+
+def _numbered(name: str) -> Iterable[str]:
+    yield name
+    number = 1
+    while True:
+        yield f"{name}_{number}"
+        number += 1
+
+
+def _leaf(name: str, op: str, tensor: Any) -> plugins.NodeDef:
+    # A dimension without a number, such as "batch", is of any size.
+    sizes = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in tensor.shape.dim]
+    return _node(name, op, _ONNX_TYPES.get(tensor.elem_type, pb.DT_INVALID), _event.shape(*sizes))
+
+
+def _node(name: str, op: str, dtype: Any, shape: pb.TensorShapeProto) -> plugins.NodeDef:
+    node = plugins.NodeDef(name=name, op=op)
+    node.attr["dtype"].type = dtype
+    node.attr["shape"].shape.CopyFrom(shape)
+    return node
+
+
+def _attribute(attribute: Any) -> str:
+    """Return an operator's attribute as text; tensors and graphs in it by their kind alone."""
+    for field, value in attribute.ListFields():
+        name = field.name
+        if name in ("name", "type", "doc_string", "ref_attr_name"):
+            continue
+        if name in ("t", "g", "sparse_tensor", "tp", "tensors", "graphs", "sparse_tensors", "type_protos"):
+            return f"{attribute.name} = ({name})"
+        return f"{attribute.name} = {_text(value)}"
+    return f"{attribute.name} = default"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(map(_text, value))}]"
+    return str(value)

@@ -1,0 +1,64 @@
+"""Videos, stored as animated GIF: what TensorBoard's image dashboard plays."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tbwriter._pb import tfevents_pb2 as pb
+from tbwriter._summary import _image, _pixels
+from tbwriter._summary._values import as_number
+
+# Browsers show frames that are shorter than this for 100 ms. GIF counts in 10 ms.
+_MIN_FRAME_MS = 20
+
+
+@dataclass(frozen=True)
+class Video:
+    """Clips that play side by side, as one picture."""
+
+    tag: str
+    clips: npt.NDArray[Any]
+    """Of shape [n, frames, height, width, channels]."""
+    fps: float
+
+    @classmethod
+    def of(cls, tag: str, video: Any, dataformats: str, *, fps: Any, copy: bool) -> Video:
+        """Take clips of any layout; their numbers mean what an image's do.
+
+        Raises:
+            TypeError, ValueError: as `Images.of`; `fps` is not above 0. ImportError: Pillow is missing.
+        """
+        _pixels.require_pillow(tag, "videos")
+        rate = as_number(fps, tag)
+        if not (rate > 0 and math.isfinite(rate)):
+            raise ValueError(f"tag {tag!r}: fps must be a number above 0, got {fps!r}")
+        clips = _pixels.arrange(tag, video, dataformats, "NTHWC")
+        return cls(tag, np.array(clips) if copy else clips, rate)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        return int(self.clips.nbytes)
+
+    def values(self, first: bool) -> Sequence[pb.Summary.Value]:
+        """Encode the frames and return the one Value: width, height, and the GIF."""
+        frames = self._frames()
+        start = next(frames)
+        out = io.BytesIO()
+        duration = max(_MIN_FRAME_MS, 10 * round(100 / self.fps))
+        start.save(out, "GIF", save_all=True, append_images=frames, duration=duration, loop=0)
+        width, height = start.size
+        return [_image.value(self.tag, width, height, [out.getvalue()], first)]
+
+    def _frames(self) -> Iterator[Any]:
+        columns = math.ceil(math.sqrt(len(self.clips)))
+        for moment in range(self.clips.shape[1]):
+            frame = _pixels.pixels(_pixels.grid(self.clips[:, moment], columns))
+            yield _pixels.picture(frame[..., :3])  # a GIF's pixels are opaque or not at all
