@@ -43,6 +43,7 @@ class Settings:
     strict: bool
     asynchronous: bool
     coalesce: bool
+    spool_dir: str | None
 
     @classmethod
     def checked(cls, **values: Any) -> Settings:
@@ -74,6 +75,8 @@ class Settings:
             raise ValueError(
                 f"filename_suffix must hold no path separator and not end in .profile-empty, got {suffix!r}"
             )
+        if values["spool_dir"] is not None:
+            values["spool_dir"] = os.path.abspath(os.path.expanduser(os.fspath(values["spool_dir"])))
         if values["on_full"] not in ("block", "drop", "raise"):
             raise ValueError(f"on_full must be 'block', 'drop' or 'raise', got {values['on_full']!r}")
         settings = cls(**values)
@@ -99,6 +102,7 @@ class Settings:
             max_file_bytes=self.max_file_size,
             pid=os.getpid(),
             host=host_name(),
+            spool_dir=self.spool_dir,
         )
         try:
             runs = Runs(place, purge_step=self.purge_step, clock=time.time, coalesce=self.coalesce)

@@ -31,6 +31,7 @@ class EventFileWriter:
         storage_options: as in SummaryWriter.
         max_file_size: as in SummaryWriter.
         strict: as in SummaryWriter.
+        spool_dir: as in SummaryWriter.
 
     Raises:
         SinkError: the directory or the first file cannot be created.
@@ -46,6 +47,7 @@ class EventFileWriter:
         storage_options: Mapping[str, Any] | None = None,
         max_file_size: int | None = None,
         strict: bool = False,
+        spool_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         settings = Settings.checked(
             url=sinks.normalise(logdir),
@@ -62,6 +64,7 @@ class EventFileWriter:
             strict=strict,
             asynchronous=True,
             coalesce=True,
+            spool_dir=spool_dir,
         )
         self._url = settings.url
         self._worker = settings.open()
@@ -112,7 +115,7 @@ class EventFileWriter:
 
     def flush(self, timeout: float | None = None) -> bool:
         """As `SummaryWriter.flush`."""
-        return self._worker.flush(sinks.Durability.OS, timeout)
+        return self._worker.flush(None, timeout)
 
     def close(self, timeout: float = _CLOSE_SECS) -> None:
         """As `SummaryWriter.close`."""

@@ -47,7 +47,8 @@ class SummaryWriter:
         purge_step: this session resumes an earlier one at this step: what that wrote from there on is void.
         max_queue: the most entries that wait for storage. With `on_full="block"` less than 1000 means 1000: waiting
             for the disk after ten values, torch's default, would slow the training.
-        flush_secs: the longest time until what was added is visible to other processes, also when the loop is idle.
+        flush_secs: the longest time until what was added is visible to other processes, also when the loop is idle; for
+            an object store until it is in the spool, from where it goes on every 10 s to 300 s, by the run's age.
         filename_suffix: ends the names of the event files.
         write_to_disk: False checks every argument and stores nothing.
         logdir: another name of `log_dir`.
@@ -62,9 +63,13 @@ class SummaryWriter:
         asynchronous: False stores in every call, without a thread: for debugging.
         coalesce: neighbouring scalars of one step whose wall times lie within 0.1 s share an Event.
         rank: adds `rank_<rank>` to the directory.
+        spool_dir: where data waits on this machine until an object store has it; None takes `TBWRITER_SPOOL_DIR`, or
+            `~/.local/state/tbwriter/spool`. Local storage does not use it.
 
     Raises:
-        SinkError: the directory or the first file cannot be created.
+        SinkError: the directory or the first file cannot be created; an object store's bucket or key is wrong. A store
+            that is only down is no error.
+        ImportError: the driver of an object store is missing; the message has the line for pip.
         TypeError, ValueError: an argument is wrong, or given twice, or means nothing beside the others.
     """
 
@@ -88,6 +93,7 @@ class SummaryWriter:
         asynchronous: bool = True,
         coalesce: bool = True,
         rank: int | None = None,
+        spool_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self._settings = Settings.checked(
             url=_directory(log_dir, logdir, comment, rank),
@@ -104,6 +110,7 @@ class SummaryWriter:
             strict=strict,
             asynchronous=asynchronous,
             coalesce=coalesce,
+            spool_dir=spool_dir,
         )
         self._reset()
         if write_to_disk:
@@ -399,7 +406,7 @@ class SummaryWriter:
     # -- the writer itself
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all that was added before is visible to other processes.
+        """Wait until all that was added before is visible to other processes; for an object store, in the store.
 
         Args:
             timeout: in seconds; None waits as long as storage gets on and gives up when it has not for 10 s.
@@ -407,20 +414,21 @@ class SummaryWriter:
         Returns:
             Whether it is. False says that storage fails or is slow; the data is kept and tried again.
         """
-        return self._flush(sinks.Durability.OS, timeout)
+        return self._flush(None, timeout)
 
     def sync(self, timeout: float | None = None) -> bool:
         """Wait until all that was added before survives a failure of the machine; see `flush`."""
         return self._flush(sinks.Durability.REMOTE, timeout)
 
-    def _flush(self, level: sinks.Durability, timeout: float | None) -> bool:
+    def _flush(self, level: sinks.Durability | None, timeout: float | None) -> bool:
         return True if self._worker is None else self._worker.flush(level, timeout)
 
     def close(self, timeout: float = _CLOSE_SECS) -> None:
         """Store what is left and close the file; idempotent. Later `add_*` raise WriterClosedError.
 
         Args:
-            timeout: in seconds; when storage needs longer, what is left is dropped, counted and logged.
+            timeout: in seconds; when storage needs longer, what is left is dropped, counted and logged; for an object
+                store it stays in the spool, and the log says where.
         """
         self._closed = True
         if self._worker is not None:

@@ -21,6 +21,7 @@ DEFAULTS = {
     "strict": False,
     "asynchronous": True,
     "coalesce": True,
+    "spool_dir": None,
 }
 
 
