@@ -293,9 +293,10 @@ class EventFile:
         self.drain()
         sink = self._sink
         level = min(_visible_at(sink) if level is None else level, sink.max_durability)
-        if self._ships(level):
-            sink.flush(level, 0.0)
-            return True
+        if _visible_at(sink) >= sinks.Durability.REMOTE:
+            if self._ships(level):
+                sink.flush(level, 0.0)
+            return True  # the spool has it
         return sink.flush(level) >= level
 
     def ship(self) -> None:

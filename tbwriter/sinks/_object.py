@@ -43,8 +43,8 @@ _told_memory = threading.Event()
 class SpooledObjectSink:
     """One directory of an object store, behind a spool.
 
-    `append` and `roll` write to the spool and never wait for the store. `flush` to `OS` asks for the spool alone;
-    to `REMOTE` it ships at once. `close` leaves in the spool what could not be shipped in time.
+    `append` and `roll` write to the spool and never wait for the store. `flush` to `OS` asks for a spool on disk
+    alone; to `REMOTE` it ships at once. `close` leaves in the spool what could not be shipped in time.
     """
 
     visible_at = Durability.REMOTE
@@ -130,7 +130,7 @@ class SpooledObjectSink:
 
     def append(self, records: bytes) -> None:
         """Write to the spool; when that is nearly full, only some of `records`."""
-        kept = self._thinning.keep(records, self._usage.free)
+        kept = self._thinning.keep(records, self._usage)
         self._thinned = self._thinned or len(kept) < len(records)
         if kept:
             self._spool.append(kept)
@@ -150,7 +150,7 @@ class SpooledObjectSink:
 
     def roll_due(self) -> bool:
         """Say whether the current segment has had its puts or its size, or lost records that readers need in it."""
-        return self._shipping.roll_due() or (self._thinned and self._usage.free >= _thinning.ROOMY)
+        return self._shipping.roll_due() or (self._thinned and self._usage.free() >= _thinning.ROOMY)
 
     def put_side(self, name: str, data: bytes) -> None:
         """Store another file below the URL, before what is appended later.
@@ -162,9 +162,9 @@ class SpooledObjectSink:
         self._store.uploader.wake(self._shipping)
 
     def flush(self, level: Durability = Durability.OS, timeout: float | None = None) -> Durability:
-        """Ship what was appended where `level` is above `OS`, and wait for it; without a timeout for good."""
+        """Ship what was appended where `level` is above what the spool gives, and wait; without a timeout for good."""
         local = Durability.OS if self._spool.directory else Durability.BUFFER
-        if level <= Durability.OS:
+        if level <= local:
             return local
         mark = self._shipping.taken
         self._shipping.want(mark)
@@ -279,7 +279,8 @@ def list_remote(store: Store, url: str) -> list[str] | None:
     try:
         return call_within(LIST_SECS, lambda: store.names(url))
     except Exception as exc:
-        if store.only_sealed and is_refusal(exc):
+        if not is_refusal(exc):
+            store.failed(exc, url, "the spool")
+        elif store.only_sealed:  # else the first put tells, also to those who may write and not list
             raise OSError(errno.EACCES, f"the store refuses: {store.words(exc)}", without_user(url)) from None
-        store.failed(exc, url, "the spool")
         return None

@@ -50,6 +50,7 @@ _CALL_SECS = 30.0
 _SECS_PER_BYTE = 1 / 50_000
 _READ_BLOCK_BYTES = 4 << 20
 _REFUSED_STATUS = frozenset({400, 401, 403, 404})
+_REFUSING = (FileNotFoundError, NotImplementedError, PermissionError)  # NotImplementedError: it cannot be written
 # Errors of the drivers' own kinds that waiting does not mend.
 _REFUSALS = frozenset(
     {
@@ -186,12 +187,9 @@ class Store:
 
 
 def is_refusal(exc: BaseException | None) -> bool:
-    """Say whether waiting does not help against an error: wrong bucket, key, or permission."""
+    """Say whether waiting does not help against an error: wrong bucket, key, permission or option."""
     while exc is not None:
-        if (
-            isinstance(exc, (FileNotFoundError, NotImplementedError, PermissionError))
-            or type(exc).__name__ in _REFUSALS
-        ):
+        if isinstance(exc, _REFUSING) or type(exc) in (TypeError, ValueError) or type(exc).__name__ in _REFUSALS:
             return True
         for name in ("status_code", "status", "code"):
             code = getattr(exc, name, None)

@@ -1,7 +1,7 @@
 """What a spool that fills up still takes: a curve with fewer points instead of one that ends.
 
-The last quarter of the spool is shared out so that it never fills: the less is free, the fewer records are kept, one
-of 2, of 4, of 8; and none that are large, which are arrays and images. How long an outage lasts does not matter.
+The last quarter of the spool is shared out in twelve parts: in the first one record of 2 is kept, then one of 4, one of
+8; and none that are large, which are arrays and images. So the last quarter holds a thousand times more of a curve.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tbwriter.sinks._base import record_sizes
 
 ROOMY = 0.25
 _LARGE_BYTES = 4096
-_MAX_HALVINGS = 10
+_HALVINGS = 12
 
 DISK_BYTES = 1 << 30
 MEMORY_BYTES = 64 << 20
@@ -33,10 +33,9 @@ class Usage:
         with self._lock:
             self._used += size
 
-    @property
-    def free(self) -> float:
-        """The part that is free, from 0 to 1."""
-        return max(0.0, 1.0 - self._used / self.limit)
+    def free(self, more: int = 0) -> float:
+        """Return the part that is free, from 0 to 1, if there were `more` bytes."""
+        return max(0.0, 1.0 - (self._used + more) / self.limit)
 
     def after_fork_in_child(self) -> None:
         """Begin again: the parent's spools are the parent's."""
@@ -56,22 +55,31 @@ class Thinning:
         self.dropped = 0
         """Records left out."""
 
-    def keep(self, records: bytes, free: float) -> bytes:
-        """Return those of `records`, whole framed records, that go into a spool of which `free`, 0 to 1, is free."""
-        if free >= ROOMY:
+    def keep(self, records: bytes, usage: Usage) -> bytes:
+        """Return those of `records`, whole framed records, that go into a spool of `usage`."""
+        if usage.free(len(records)) >= ROOMY:
             return records
-        halvings = math.ceil(math.log2(ROOMY / free)) if free > 0 else _MAX_HALVINGS + 1
         kept = []
-        begin = 0
-        for size in record_sizes(records):
+        size = begin = 0
+        for length in record_sizes(records):
             self._seen += 1
-            small = size <= _LARGE_BYTES
-            if small and halvings <= _MAX_HALVINGS and self._seen % (1 << halvings) == 0:
-                kept.append(records[begin : begin + size])
-            else:
+            halvings = _halvings(usage.free(size + length))
+            # What is large is an array or an image.
+            large = halvings and length > _LARGE_BYTES
+            if large or halvings > _HALVINGS or self._seen % (1 << halvings):
                 self.dropped += 1
-            begin += size
+            else:
+                kept.append(records[begin : begin + length])
+                size += length
+            begin += length
         return b"".join(kept)
+
+
+def _halvings(free: float) -> int:
+    """Return n, where one record of 2**n is kept while this part of the spool is free."""
+    if free >= ROOMY:
+        return 0
+    return math.ceil(_HALVINGS * (1 - free / ROOMY)) if free > 0 else _HALVINGS + 1
 
 
 def _forget() -> None:
