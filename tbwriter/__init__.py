@@ -18,7 +18,7 @@ from tbwriter.errors import (
 )
 from tbwriter.event_file_writer import EventFileWriter
 from tbwriter.reader import Event, Fault, FileReport, Report, Value, read_events, verify
-from tbwriter.sinks import Durability, Sink, SinkStatus, open_sink, register_sink
+from tbwriter.sinks import Durability, SegmentPolicy, Sink, SinkStatus, open_sink, register_sink
 from tbwriter.writer import SummaryWriter
 
 __version__ = "0.1.0"
@@ -33,6 +33,7 @@ __all__ = [
     "QueueFullError",
     "Report",
     "SegmentLostError",
+    "SegmentPolicy",
     "Sink",
     "SinkError",
     "SinkStatus",

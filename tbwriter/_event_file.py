@@ -37,6 +37,32 @@ class Place:
     max_file_age_secs: float | None = None
     pid: int = 0
     host: str = "localhost"
+    spool_dir: str | None = None
+    probe: bool = True
+    """Whether an object store is asked before the first file: not from the worker's thread, which waits for none."""
+
+
+def _visible_at(sink: sinks.Sink) -> sinks.Durability:
+    """Return the level at which others see the records; one that does not say shows them at once."""
+    return getattr(sink, "visible_at", sinks.Durability.OS)
+
+
+class Shipment:
+    """Records on their way to a store that a sink ships to on threads of its own; may be asked from any thread."""
+
+    def __init__(self, sink: sinks.Sink, mark: int) -> None:
+        self._sink = sink
+        self._mark = mark
+
+    @property
+    def shipped(self) -> int:
+        """How many bytes have arrived, of this shipment and of what was before it."""
+        return self._sink.status().bytes_remote
+
+    @property
+    def arrived(self) -> bool:
+        """Whether all have."""
+        return self.shipped >= self._mark
 
 
 class EventFile:
@@ -74,8 +100,10 @@ class EventFile:
         """Values that could not be encoded, or were given up at close."""
         self.bytes = 0
         """What was stored, headers included, in bytes."""
-        existing = sinks.list_names(place.url, place.storage_options)
-        header = self._header(session_starts(existing, purge_step))
+        existing, complete = sinks.names_before(
+            place.url, place.storage_options, spool_dir=place.spool_dir, probe=place.probe
+        )
+        header = self._header(session_starts(existing if complete else None, purge_step))
         self._sink = self._open(existing, header)
         self._file_bytes = self._header_bytes = self.bytes = len(header)
         self._begun_at = clock()
@@ -230,14 +258,23 @@ class EventFile:
         while True:
             name = self._next_name(existing, None)
             try:
-                return sinks.open_sink(place.url, name=name, header=header, storage_options=place.storage_options)
+                return sinks.open_sink(
+                    place.url,
+                    name=name,
+                    header=header,
+                    storage_options=place.storage_options,
+                    spool_dir=place.spool_dir,
+                    probe=place.probe,
+                )
             except FileExistsError:
                 if name in existing:
                     raise  # not the file: a part of the path is in the way
                 existing.append(name)  # another writer was faster
 
     def _roll(self) -> None:
-        existing = sinks.list_names(self._place.url, self._place.storage_options)
+        # Where others see the records only later, no listing shows what they do now, and one would wait for a network.
+        remote = _visible_at(self._sink) >= sinks.Durability.REMOTE
+        existing = [] if remote else sinks.list_names(self._place.url, self._place.storage_options)
         header = self._header()
         previous: str | None = self._sink.name
         while True:
@@ -256,19 +293,38 @@ class EventFile:
         self._begun_at = self._clock()
         self.bytes += len(header)
 
-    def flush(self, level: sinks.Durability) -> sinks.Durability:
-        """Drain and bring everything to `level`; return what was reached.
+    def flush(self, level: sinks.Durability | None) -> bool:
+        """Drain and bring everything to `level`, as far as the sink can; None is where other processes see it.
+
+        A sink that ships on threads of its own is only asked to: `shipment` tells when it has.
+
+        Returns:
+            False where the sink fell short.
 
         Raises:
             OSError: as `drain`.
         """
         self.drain()
-        return self._sink.flush(level)
+        sink = self._sink
+        level = min(_visible_at(sink) if level is None else level, sink.max_durability)
+        if _visible_at(sink) >= sinks.Durability.REMOTE:
+            if self._ships(level):
+                sink.flush(level, 0.0)
+            return True  # the spool has it
+        return sink.flush(level) >= level
 
-    @property
-    def max_durability(self) -> sinks.Durability:
-        """The highest level that `flush` can reach."""
-        return self._sink.max_durability
+    def ship(self) -> None:
+        """Ask for what was stored so far to be shipped at once, if the sink ships at all; do not wait."""
+        if self._ships(None):
+            self._sink.flush(sinks.Durability.REMOTE, 0.0)
+
+    def shipment(self, level: sinks.Durability | None) -> Shipment | None:
+        """Return what is on its way after `flush`; None where `flush` waited for everything itself."""
+        return Shipment(self._sink, self._sink.status().bytes_os) if self._ships(level) else None
+
+    def _ships(self, level: sinks.Durability | None) -> bool:
+        visible_at = _visible_at(self._sink)
+        return visible_at >= sinks.Durability.REMOTE and (level is None or level > sinks.Durability.OS)
 
     def release(self) -> None:
         """Give back file handles until there is something to store."""
@@ -279,7 +335,7 @@ class EventFile:
         return self._sink.status()
 
     def close(self, timeout: float) -> None:
-        """Close the file; what is not stored by now is dropped."""
+        """Close the file; what is not stored by now is dropped, and what a spool holds stays there."""
         before = self._sink.status().bytes_os
         after = self._sink.close(timeout).bytes_os
         # Of an append that failed half-way, the sink keeps the whole records.

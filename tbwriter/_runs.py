@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import logging
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from tbwriter import sinks
 from tbwriter._entries import Entry, Item, Points, SubRun
-from tbwriter._event_file import EventFile, Place
+from tbwriter._event_file import EventFile, Place, Shipment
 from tbwriter._projector import Projector
 
 # Sub-runs beyond this many give their file handle back after each flush.
@@ -72,7 +73,12 @@ class Runs:
     @property
     def dropped(self) -> int:
         """Values that could not be encoded, or were given up at close."""
-        return sum(file.dropped for file in self._files()) + self._projector.dropped
+        return sum(file.dropped for file in self._files()) + self._projector.dropped + self.thinned
+
+    @property
+    def thinned(self) -> int:
+        """Records that full spools did not take."""
+        return sum(file.status().dropped_records for file in self._files())
 
     @property
     def bytes(self) -> int:
@@ -163,7 +169,7 @@ class Runs:
         """
         file = self._subs.get(name)
         if file is None and name not in self._impossible:
-            place = replace(self._place, url=sinks.join(self._place.url, *name.split("/")))
+            place = replace(self._place, url=sinks.join(self._place.url, *name.split("/")), probe=False)
             try:
                 file = self._subs[name] = EventFile(place, purge_step=self._purge_step, clock=self._clock)
             except OSError as exc:
@@ -179,28 +185,37 @@ class Runs:
                 file.release()
         return file
 
-    def flush(self, level: sinks.Durability) -> bool:
+    def flush(self, level: sinks.Durability | None) -> bool:
         """Drain and bring everything to `level`, as far as the sinks can; False where one fell short.
+
+        None is the level at which other processes see it. What ships on threads of its own tells `shipments`.
 
         Raises:
             OSError: as `drain`.
         """
         self.drain()
-        reached = [file.flush(level) >= min(level, file.max_durability) for file in self._files()]
+        reached = [file.flush(level) for file in self._files()]
         if len(self._subs) > _MAX_OPEN_FILES:
             for file in self._subs.values():
                 file.release()
         return all(reached)
+
+    def shipments(self, level: sinks.Durability | None) -> list[Shipment]:
+        """Return what is on its way to stores after `flush`."""
+        return [shipment for file in self._files() if (shipment := file.shipment(level))]
 
     def last_error(self) -> str | None:
         """Return the newest storage error in words, or None."""
         return next((error for file in self._files() if (error := file.status().last_error)), None)
 
     def close(self, timeout: float) -> None:
-        """Close all files; what is not stored by now is dropped and counted."""
+        """Close all files, within `timeout` seconds in all; what is not stored by now is dropped and counted."""
         self._discard_unopened()
+        deadline = time.monotonic() + timeout
         for file in self._files():
-            file.close(timeout)
+            file.ship()  # all at once, so that none waits for another
+        for file in self._files():
+            file.close(max(0.0, deadline - time.monotonic()))
 
     def discard(self) -> None:
         """Give up what is not stored, and count it."""

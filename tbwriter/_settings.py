@@ -49,6 +49,7 @@ class Settings:
     strict: bool
     asynchronous: bool
     coalesce: bool
+    spool_dir: str | None
     max_outputs: int | None = None
     max_tag_bytes: int | None = None
 
@@ -84,6 +85,8 @@ class Settings:
             raise ValueError(
                 f"filename_suffix must hold no path separator and not end in .profile-empty, got {suffix!r}"
             )
+        if values["spool_dir"] is not None:
+            values["spool_dir"] = os.path.abspath(os.path.expanduser(os.fspath(values["spool_dir"])))
         if values["on_full"] not in ("block", "drop", "raise"):
             raise ValueError(f"on_full must be 'block', 'drop' or 'raise', got {values['on_full']!r}")
         if values["flush_secs"] is not None:
@@ -117,6 +120,7 @@ class Settings:
             max_file_age_secs=self.max_file_age,
             pid=os.getpid(),
             host=host_name(),
+            spool_dir=self.spool_dir,
         )
         try:
             runs = Runs(place, purge_step=self.purge_step, clock=time.time, coalesce=self.coalesce)

@@ -29,6 +29,7 @@ class EventFileWriter(EventMethods):
         max_file_size: as in SummaryWriter.
         max_file_age: as in SummaryWriter.
         strict: as in SummaryWriter.
+        spool_dir: as in SummaryWriter.
 
     Raises:
         SinkError: the directory or the first file cannot be created.
@@ -45,6 +46,7 @@ class EventFileWriter(EventMethods):
         max_file_size: int | None = None,
         max_file_age: float | None = None,
         strict: bool = False,
+        spool_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         settings = Settings.checked(
             url=sinks.normalise(logdir),
@@ -62,6 +64,7 @@ class EventFileWriter(EventMethods):
             strict=strict,
             asynchronous=True,
             coalesce=True,
+            spool_dir=spool_dir,
         )
         self._url = settings.url
         self._worker = settings.open(owner=self)
@@ -75,7 +78,7 @@ class EventFileWriter(EventMethods):
 
     def flush(self, timeout: float | None = None) -> bool:
         """As `SummaryWriter.flush`."""
-        return self._worker.flush(sinks.Durability.OS, timeout)
+        return self._worker.flush(None, timeout)
 
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """As `SummaryWriter.close`."""

@@ -40,6 +40,8 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             for the disk after ten values, torch's default, would slow the training.
         flush_secs: the longest time until what was added is visible to others, also when the loop is idle. None is
             1 s, and 5 s on a file system that other machines see (NFS, Lustre, FUSE, ...), where it takes a sync.
+            For an object store, the longest time until it is in the spool, from where it goes on every 10 s to
+            300 s, by the run's age.
         filename_suffix: ends the names of the event files.
         write_to_disk: False checks every argument and stores nothing.
         logdir: another name of `log_dir`.
@@ -61,9 +63,13 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         max_outputs: the most images that one `add_images` or `add_figure` stores: the first ones.
         max_tag_bytes: the most bytes that the images, sounds, histograms, texts, ... of one tag take in this session;
             what comes after that is left out, counted as dropped and said once a tag. Scalars have no such limit.
+        spool_dir: where data waits on this machine until an object store has it; None takes `TBWRITER_SPOOL_DIR`, or
+            `~/.local/state/tbwriter/spool`. Local storage does not use it.
 
     Raises:
-        SinkError: the directory or the first file cannot be created.
+        SinkError: the directory or the first file cannot be created; an object store's bucket or key is wrong. A store
+            that is only down is no error.
+        ImportError: the driver of an object store is missing; the message has the line for pip.
         TypeError, ValueError: an argument is wrong, or given twice, or means nothing beside the others.
     """
 
@@ -90,6 +96,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         rank: int | None = None,
         max_outputs: int | None = None,
         max_tag_bytes: int | None = None,
+        spool_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self._settings = Settings.checked(
             url=_directory(log_dir, logdir, comment, rank),
@@ -109,6 +116,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             coalesce=coalesce,
             max_outputs=max_outputs,
             max_tag_bytes=max_tag_bytes,
+            spool_dir=spool_dir,
         )
         self._reset()
         if write_to_disk:
@@ -117,7 +125,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
     # -- the writer itself
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all that was added before is visible to other processes.
+        """Wait until all that was added before is visible to other processes; for an object store, in the store.
 
         Args:
             timeout: in seconds; None waits as long as storage gets on and gives up when it has not for 10 s.
@@ -125,20 +133,21 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         Returns:
             Whether it is. False says that storage fails or is slow; the data is kept and tried again.
         """
-        return self._flush(sinks.Durability.OS, timeout)
+        return self._flush(None, timeout)
 
     def sync(self, timeout: float | None = None) -> bool:
         """Wait until all that was added before survives a failure of the machine; see `flush`."""
         return self._flush(sinks.Durability.REMOTE, timeout)
 
-    def _flush(self, level: sinks.Durability, timeout: float | None) -> bool:
+    def _flush(self, level: sinks.Durability | None, timeout: float | None) -> bool:
         return True if self._worker is None else self._worker.flush(level, timeout)
 
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """Store what is left and close the file; idempotent. Later `add_*` raise WriterClosedError.
 
         Args:
-            timeout: in seconds; when storage needs longer, what is left is dropped, counted and logged.
+            timeout: in seconds; when storage needs longer, what is left is dropped, counted and logged; for an object
+                store it stays in the spool, and the log says where.
         """
         self._close(timeout, failed=False)
 

@@ -45,6 +45,7 @@ class FileSink:
     """
 
     max_durability = Durability.SYNC
+    visible_at = Durability.OS
 
     def __init__(self, directory: str, *, name: str, header: bytes = b"", shared: bool | None = None) -> None:
         """Create `directory` where it is missing, and the segment `name` in it.

@@ -27,6 +27,11 @@ class _Wrapper:
         """As of the sink within."""
         return self._sink.max_durability
 
+    @property
+    def visible_at(self) -> Durability:
+        """As of the sink within."""
+        return self._sink.visible_at
+
     def append(self, records: bytes) -> None:
         """Pass on."""
         self._before("append")

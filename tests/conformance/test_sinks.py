@@ -120,6 +120,7 @@ class DictSink:
     """What another package may bring: a store that only tells what was flushed, and knows no handles."""
 
     max_durability = tbwriter.Durability.REMOTE
+    visible_at = tbwriter.Durability.OS
 
     def __init__(self, store, folder, name, header):
         self._store = store

@@ -123,6 +123,7 @@ class MySink:
     """A sink of one's own needs no base class."""
 
     max_durability = Durability.OS
+    visible_at = Durability.OS
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -22,6 +22,7 @@ DEFAULTS = {
     "strict": False,
     "asynchronous": True,
     "coalesce": True,
+    "spool_dir": None,
 }
 
 
