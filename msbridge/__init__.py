@@ -8,6 +8,8 @@ MindSpore is imported with the first name that needs it, not with this package.
 
 from typing import TYPE_CHECKING, Any
 
+from tbwriter import __version__
+
 if TYPE_CHECKING:
     from msbridge.callback import TensorBoardCallback
     from msbridge.collectors import (
@@ -32,6 +34,7 @@ __all__ = [
     "LossScale",
     "TensorBoardCallback",
     "Throughput",
+    "__version__",
     "default_collectors",
 ]
 

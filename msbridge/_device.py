@@ -6,6 +6,7 @@ process, so everything is cast to float32 on the device first. Operators that ta
 take tensors only. And a kernel that does not exist is found out late, in another operator's call.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ import numpy.typing as npt
 from mindspore import mint, ops
 
 Array = npt.NDArray[np.float32]
+
+_MOST_STACKED = 64  # scalars in one operator
+_log = logging.getLogger(__name__)
 
 _stack = ops.Stack()
 _concat = ops.Concat()
@@ -56,6 +60,11 @@ def to_scalar(tensor: Any) -> Any:
     return mint.sum(tensor) if tensor.ndim or isinstance(tensor, ms.Parameter) else tensor
 
 
+def copy_scalar(tensor: Any) -> Any:
+    """Make a tensor with one element a new float32 of shape [], on the device."""
+    return mint.sum(to_float32(tensor))
+
+
 def mean(value: Any) -> Any:
     """Average tensors, numbers, or lists of them, of any shape, without a copy to the host."""
     if isinstance(value, list | tuple):
@@ -69,28 +78,30 @@ def mean(value: Any) -> Any:
     return to_scalar(value) if value.size == 1 else mint.mean(to_float32(value))
 
 
-def pack(tensors: Sequence[Any]) -> Any:
-    """Copy float32 scalars and vectors into one new vector on the device, scalars behind the vectors."""
-    scalars = [tensor for tensor in tensors if not tensor.ndim]
-    parts = [tensor for tensor in tensors if tensor.ndim]
-    if scalars:
-        parts.append(_stack(scalars))
-    return parts[0] if len(parts) == 1 else _concat(parts)
+def flat(tensor: Any) -> Any:
+    """Give a tensor in one dimension; a view where it can be one."""
+    return mint.flatten(tensor) if tensor.ndim != 1 else tensor
+
+
+def pack(vectors: Sequence[Any]) -> Any:
+    """Copy float32 vectors into one new vector on the device."""
+    return _concat(list(vectors))
 
 
 class Transfer:
-    """Gather what a collection needs, and copy it once.
+    """Gather what one or several collections need, and copy it once.
 
-    `scalar` and `vector` only note the tensor; `run` makes the one copy; the callables they gave answer after that.
+    `scalar`, `vector` and `copy` only note the tensor; `run` makes the one transfer; the callables they gave answer
+    after that. A tensor that cannot be read fails its own callable and no other.
     """
 
     def __init__(self) -> None:
-        self._scalars: list[Any] = []
-        self._vectors: list[Any] = []
-        self._host: Array | None = None
+        self._loose: list[Any] = []  # scalars that are not stacked yet
+        self._parts: list[Any] = []  # vectors on the device
+        self._host: list[Array | Exception] | None = None  # of each part
 
     def scalar(self, tensor: Any) -> Callable[[], float]:
-        """Note a tensor with one element of any numeric dtype.
+        """Note a tensor with one element of any numeric dtype, as it is when `seal` is called.
 
         Raises:
             TypeError: the tensor holds no numbers.
@@ -98,28 +109,90 @@ class Transfer:
         """
         if tensor.size != 1:
             raise ValueError(f"want a tensor with one element, got shape {tuple(tensor.shape)}")
-        position = len(self._scalars)
-        self._scalars.append(to_scalar(tensor))
-        return lambda: float(self._read(position - len(self._scalars)))
+        scalar = to_scalar(tensor)
+        part, position = divmod(len(self._loose), _MOST_STACKED)
+        part += len(self._parts)
+        self._loose.append(scalar)
+        return lambda: float(self._read(part)[position])
 
     def vector(self, tensor: Any) -> Callable[[], Array]:
-        """Note a one-dimensional float32 tensor."""
-        start = sum(vector.size for vector in self._vectors)
-        self._vectors.append(tensor)
-        end = start + tensor.size
-        return lambda: self._read(slice(start, end))
+        """Note a tensor of any shape that nobody changes until `run`; it comes back as one dimension of float32.
 
-    def together(self, tensors: Sequence[Any]) -> Callable[[], Array]:
-        """Note vectors and scalars that are read as one vector, in their order."""
-        reads = [self.vector(tensor) if tensor.ndim else self.scalar(tensor) for tensor in tensors]
-        return lambda: np.hstack([read() for read in reads]).astype(np.float32)
+        Raises:
+            TypeError: the tensor holds no numbers.
+        """
+        vector = flat(to_float32(tensor))
+        self.seal()
+        part = len(self._parts)
+        self._parts.append(vector)
+        return lambda: self._read(part)
+
+    def copy(self, tensor: Any) -> Callable[[], Array]:
+        """Note a tensor of any shape as it is now; it comes back in its shape, as float32.
+
+        Raises:
+            TypeError: the tensor holds no numbers.
+        """
+        shape = tuple(tensor.shape)
+        read = self.vector(_stack([to_float32(tensor)]))
+        return lambda: read().reshape(shape)
+
+    def seal(self) -> None:
+        """Copy the scalars on the device: from here on their owners may change them."""
+        loose, self._loose = self._loose, []
+        for begin in range(0, len(loose), _MOST_STACKED):
+            self._parts.append(_stack(loose[begin : begin + _MOST_STACKED]))
 
     def run(self) -> None:
         """Copy everything that was noted to the host: one transfer, or none when nothing was."""
-        if self._scalars or self._vectors:
-            self._host = pack([*self._vectors, *self._scalars]).asnumpy()
+        self.seal()
+        parts, self._parts = self._parts, []
+        if not parts:
+            self._host = []
+            return
+        try:
+            whole = (parts[0] if len(parts) == 1 else _concat(parts)).asnumpy()
+            ends = np.cumsum([part.size for part in parts])
+            self._host = list(np.split(whole, ends[:-1]))
+        except Exception as error:
+            _log.info("a transfer failed, its parts are read one by one: %s: %s", type(error).__name__, error)
+            self._host = [_read_alone(part) for part in parts]
 
-    def _read(self, where: Any) -> Any:
+    def _read(self, part: int) -> Array:
         if self._host is None:
             raise RuntimeError("read before the transfer")
-        return self._host[where]
+        found = self._host[part]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def _read_alone(part: Any) -> Array | Exception:
+    try:
+        return np.asarray(part.asnumpy())
+    except Exception as error:
+        return error
+
+
+class Strip:
+    """A scalar of every step, kept on the device."""
+
+    def __init__(self) -> None:
+        self._steps: list[int] = []
+        self._newest: list[Any] = []  # float32 scalars
+        self._older: list[Any] = []  # vectors of _MOST_STACKED
+
+    def add(self, step: int, scalar: Any) -> None:
+        """Keep a float32 device scalar of shape [] that nobody changes."""
+        self._steps.append(step)
+        self._newest.append(scalar)
+        if len(self._newest) == _MOST_STACKED:
+            self._older.append(_stack(self._newest))
+            self._newest = []
+
+    def stage(self, transfer: Transfer) -> Callable[[], "tuple[list[int], Array]"]:
+        """Let `transfer` copy all that is kept, and begin anew. The answer is steps and values."""
+        parts = [*self._older, *([_stack(self._newest)] if self._newest else [])]
+        steps, reads = self._steps, [transfer.vector(part) for part in parts]
+        self._steps, self._newest, self._older = [], [], []
+        return lambda: (steps, np.concatenate([read() for read in reads]) if reads else np.empty(0, np.float32))

@@ -3,6 +3,7 @@
 import logging
 import os
 import weakref
+from types import CodeType
 from typing import Any
 
 import mindspore as ms
@@ -15,6 +16,7 @@ from msbridge._tap import GradTap
 
 _RING_STEPS = 1024  # 4 KiB; the ring of a sink longer than this is as long as the sink, up to _MAX_RING_STEPS
 _MAX_RING_STEPS = 1 << 18
+_SPARSE = frozenset({"SparseGatherV2", "EmbeddingLookup"})  # operators
 
 # The taps that were ever put into a cell: a graph that was compiled with a tap runs it for as long as it lives.
 _taps: "weakref.WeakKeyDictionary[Any, list[GradTap]]" = weakref.WeakKeyDictionary()
@@ -120,11 +122,26 @@ def _sparse_part(network: nn.Cell) -> str:
         if type(parameter).__name__ == "MapParameter":
             return f"MapParameter {parameter.name}"
     for name, cell in network.cells_and_names():
+        if found := _SPARSE.intersection(_names_in_construct(type(cell))):
+            return f"{min(found)} in {type(cell).__name__}.construct"
         operators = {getattr(value, "name", "") for value in vars(cell).values() if isinstance(value, Primitive)}
         # nn.EmbeddingLookup holds both operators, and uses neither when it is neither sparse nor on the host.
         if "SparseGatherV2" in operators or ("EmbeddingLookup" in operators and getattr(cell, "sparse", True)):
             return f"{type(cell).__name__} {name}"
     return ""
+
+
+def _names_in_construct(cls: type) -> tuple[str, ...]:
+    """Name what a cell's own code looks up, operators that it makes on the spot among them."""
+    if cls.__module__.startswith("mindspore."):
+        return ()
+    codes: list[Any] = [getattr(cls.construct, "__code__", None)]  # type: ignore[attr-defined]
+    names: list[str] = []
+    while codes:
+        if isinstance(code := codes.pop(), CodeType):
+            names += code.co_names
+            codes += code.co_consts  # functions inside the function
+    return tuple(names)
 
 
 def _rehearsed(network: Any, optimizer: Any) -> dict[str, nn.Cell]:

@@ -1,14 +1,17 @@
 """Ask the collectors, and write what they answer."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from msbridge._clock import Clock
-from msbridge._device import Transfer, is_tensor
+from msbridge._device import is_tensor
+from msbridge._outputs import Outputs
 from msbridge._tape import Series
-from msbridge.collectors import Collector, Context, NotGivenError, Value
+from msbridge.collectors._base import Collector, Context, History, NotGivenError, Training, Value, Write, overrides
 from tbwriter import SummaryWriter, TBWriterError
 
 _log = logging.getLogger(__name__)
@@ -17,13 +20,23 @@ _log = logging.getLogger(__name__)
 @dataclass
 class _Answer:
     collector: Collector
-    values: dict[str, Any]  # numbers, or callables that answer after the transfer
+    values: dict[str, Any]  # numbers, Writes, or callables that answer after the transfer
+
+
+@dataclass
+class Collection:
+    """What the collectors answered at one step; it waits for the transfer."""
+
+    step: int
+    wall_time: float
+    answers: list[_Answer]
 
 
 class _Recorded(Collector):
     """What a user handed to `record()`."""
 
     def __init__(self, values: Mapping[str, Value]) -> None:
+        super().__init__()
         self._values = values
 
     def collect(self, _context: Context) -> Mapping[str, Value]:
@@ -35,81 +48,186 @@ class _Recorded(Collector):
 
 
 class Stage:
-    """The collectors of one training. One that fails is told of once and asked no more."""
+    """The collectors of one training. One that fails is told of once and asked no more.
 
-    def __init__(self, collectors: Iterable[Collector]) -> None:
+    Args:
+        collectors: what to ask.
+        observe: given all scalars that a transfer brought, by tag, in the order of their steps.
+    """
+
+    def __init__(
+        self, collectors: Iterable[Collector], observe: Callable[[Mapping[str, Series]], None] | None = None
+    ) -> None:
         self._collectors = list(collectors)
+        self._observe = observe
+        self._find()
 
-    def only(self, kind: type[Collector]) -> "Stage":
-        """Give a stage with the collectors of one class."""
-        return Stage(collector for collector in self._collectors if isinstance(collector, kind))
+    def begin(self, training: Training) -> None:
+        """Let the collectors prepare."""
+        for collector in list(self._collectors):
+            self._guard(collector, 0, collector.begin, training)
 
-    def ask(self, context: Context, recorded: Mapping[str, Value], transfer: Transfer) -> list[_Answer]:
-        """Collect {tag: value}; device tensors are noted in `transfer`."""
-        collectors = [*self._collectors, *([_Recorded(recorded)] if recorded else [])]
-        answers = [self._ask(collector, context, transfer) for collector in collectors]
-        return [answer for answer in answers if answer is not None]
+    def note(self, step: int, outputs: Outputs) -> None:
+        """Show every step to the collectors that want to see it."""
+        for collector in self._noting:
+            self._guard(collector, step, collector.note, step, outputs)
 
-    def write(self, answers: list[_Answer], step: int, clock: Clock, writer: SummaryWriter) -> None:
-        """Write the answers after the transfer: one Event for the step, and what became known of the steps before."""
-        read = [(answer.collector, self._read(answer, step, clock, writer)) for answer in answers]
+    @property
+    def notes(self) -> bool:
+        """Whether a collector wants to see every step."""
+        return bool(self._noting)
+
+    def due(self, first: int, last: int) -> list[Collector]:
+        """Give the collectors with steps of their own of which one is from `first` to `last`."""
+        return [collector for collector in self._own if collector.schedule and collector.schedule.due(first, last)]
+
+    def on_schedule(self) -> list[Collector]:
+        """Give the collectors that are asked when the callback collects."""
+        return [collector for collector in self._collectors if collector.schedule is None]
+
+    def ask(
+        self, collectors: Iterable[Collector], context: Context, recorded: Mapping[str, Value], wall_time: float
+    ) -> Collection:
+        """Collect {tag: value}; device tensors are noted in the context's transfer."""
+        asked = [*collectors, *([_Recorded(recorded)] if recorded else [])]
+        answers = [_Answer(collector, self._ask(collector, context)) for collector in asked]
+        return Collection(context.step, wall_time, [answer for answer in answers if answer.values])
+
+    def series(self, history: History) -> list[_Answer]:
+        """Ask for the curves of all steps since the last transfer; their tensors are noted in the transfer."""
+        return [
+            _Answer(collector, self._guard(collector, history.step, collector.series, history) or {})
+            for collector in list(self._drawing)
+        ]
+
+    def write(
+        self, collections: Sequence[Collection], series: Iterable[_Answer], clock: Clock, writer: SummaryWriter
+    ) -> None:
+        """Write after the transfer: one Event for each collected step, and every step's curves."""
+        found = _Found(wanted=self._observe is not None or bool(self._deriving))
+        for answer in series:
+            for tag, value in self._read(answer, collections[-1].step if collections else 0).items():
+                self._write_series(answer.collector, tag, value, clock, writer, found)
+        for collection in collections:
+            self._write_collection(collection, clock, writer, found)
+        for collector in list(self._deriving):
+            for tag, value in (self._guard(collector, 0, collector.derive, found.series()) or {}).items():
+                self._write_series(collector, tag, value, clock, writer, found)
+        if self._observe is not None:
+            self._observe(found.series())
+
+    def _write_collection(self, collection: Collection, clock: Clock, writer: SummaryWriter, found: "_Found") -> None:
+        step, wall_time = collection.step, collection.wall_time
+        scalars: list[tuple[Collector, dict[str, Any]]] = []
         metrics: dict[str, Any] = {}
-        for _, scalars in read:
-            metrics |= scalars
+        for answer in collection.answers:
+            plain: dict[str, Any] = {}
+            for tag, value in self._read(answer, step).items():
+                if isinstance(value, Series):
+                    self._write_series(answer.collector, tag, value, clock, writer, found)
+                elif isinstance(value, Write):
+                    self._guard(answer.collector, step, value.write, writer, tag, step, wall_time)
+                elif value is not None:
+                    plain[tag] = value
+            scalars.append((answer.collector, plain))
+            metrics |= plain
         if not metrics:
             return
         try:
-            writer.add_metrics(metrics, step, clock.last_wall_time())
-        except (TypeError, ValueError):
-            for collector, scalars in read:  # which of them is it?
-                self._add(collector, scalars, step, clock, writer)
+            writer.add_metrics(metrics, step, wall_time)
+        except TBWriterError:
+            raise
+        except Exception:
+            for collector, plain in scalars:  # which of them is it?
+                if plain and self._guard(collector, step, _add, writer, plain, step, wall_time):
+                    found.add_all(plain, step)
+            return
+        found.add_all(metrics, step)
 
-    def _ask(self, collector: Collector, context: Context, transfer: Transfer) -> _Answer | None:
-        try:
-            found = collector.collect(context).items()
-            return _Answer(collector, {tag: transfer.scalar(v) if is_tensor(v) else v for tag, v in found})
-        except NotGivenError as error:
-            self._drop(collector, f"step {context.step}: {error}")
-        except Exception as error:
-            self._fail(collector, context.step, error)
-        return None
-
-    def _add(
-        self, collector: Collector, scalars: dict[str, Any], step: int, clock: Clock, writer: SummaryWriter
+    def _write_series(
+        self, collector: Collector, tag: str, value: Any, clock: Clock, writer: SummaryWriter, found: "_Found"
     ) -> None:
-        try:
-            if scalars:
-                writer.add_metrics(scalars, step, clock.last_wall_time())
-        except (TypeError, ValueError) as error:
-            self._fail(collector, step, error)
+        if not isinstance(value, Series) or not len(value.steps):
+            return
+        self._guard(
+            collector, int(value.steps[-1]), writer.add_scalar_series,
+            tag, value.values, value.steps, clock.wall_times(value.steps),
+        )  # fmt: skip
+        found.extend(tag, value)
 
-    def _read(self, answer: _Answer, step: int, clock: Clock, writer: SummaryWriter) -> dict[str, Any]:
+    def _ask(self, collector: Collector, context: Context) -> dict[str, Any]:
+        def collect() -> dict[str, Any]:
+            return {
+                tag: context.transfer.scalar(value) if is_tensor(value) else value
+                for tag, value in collector.collect(context).items()
+            }
+
+        return self._guard(collector, context.step, collect) or {}
+
+    def _read(self, answer: _Answer, step: int) -> dict[str, Any]:
+        def read() -> dict[str, Any]:
+            return {tag: given() if callable(given) else given for tag, given in answer.values.items()}
+
+        return self._guard(answer.collector, step, read) or {}
+
+    def _guard(self, collector: Collector, step: int, act: Callable[..., Any], *args: Any) -> Any:
+        """Give what `act` gives. When it raises, tell of the collector, drop it, and give None."""
         try:
-            return self._scalars(answer, step, clock, writer)
+            return act(*args)
+        except NotGivenError as error:
+            self._drop(collector, f"step {step}: {error}")
         except TBWriterError:
             raise
         except Exception as error:
-            self._fail(answer.collector, step, error)
-            return {}
-
-    def _scalars(self, answer: _Answer, step: int, clock: Clock, writer: SummaryWriter) -> dict[str, Any]:
-        scalars = {}
-        for tag, given in answer.values.items():
-            value = given() if callable(given) else given
-            if isinstance(value, Series):
-                before = value.steps < step
-                if before.any():
-                    steps = value.steps[before]
-                    writer.add_scalar_series(tag, value.values[before], steps, clock.wall_times(steps))
-                value = value.values[-1].item() if len(value.values) and not before[-1] else None
-            if value is not None:
-                scalars[tag] = value
-        return scalars
-
-    def _fail(self, collector: Collector, step: int, error: Exception) -> None:
-        self._drop(collector, f"step {step}: {collector.name} failed and is dropped: {type(error).__name__}: {error}")
+            self._drop(
+                collector, f"step {step}: {collector.name} failed and is dropped: {type(error).__name__}: {error}"
+            )
+        return None
 
     def _drop(self, collector: Collector, why: str) -> None:
-        if collector in self._collectors:
+        if isinstance(collector, _Recorded):
+            _log.warning("%s", why)
+        elif collector in self._collectors:
             self._collectors.remove(collector)
-        _log.warning("%s", why)
+            self._find()
+            _log.warning("%s", why)
+
+    def _find(self) -> None:
+        """Sort the collectors by what they do."""
+        self._noting = [collector for collector in self._collectors if overrides(collector, "note")]
+        self._own = [collector for collector in self._collectors if collector.schedule is not None]
+        self._drawing = [collector for collector in self._collectors if overrides(collector, "series")]
+        self._deriving = [collector for collector in self._collectors if overrides(collector, "derive")]
+
+
+class _Found:
+    """The scalars of a transfer, gathered where somebody wants to see them."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted
+        self._points: dict[str, dict[int, float]] = {}
+        self._whole: dict[str, Series] = {}
+
+    def extend(self, tag: str, series: Series) -> None:
+        """Add a curve's points."""
+        if self._wanted:
+            self._whole[tag] = series
+
+    def add_all(self, metrics: Mapping[str, Any], step: int) -> None:
+        """Add one step's scalars."""
+        if self._wanted:
+            for tag, value in metrics.items():
+                self._points.setdefault(tag, {})[step] = float(value)
+
+    def series(self) -> dict[str, Series]:
+        """Give everything by tag."""
+        made = {
+            tag: Series(np.array(list(points), np.int64), np.array(list(points.values()), np.float32))
+            for tag, points in self._points.items()
+        }
+        return made | self._whole
+
+
+def _add(writer: SummaryWriter, scalars: Mapping[str, Any], step: int, wall_time: float) -> bool:
+    writer.add_metrics(scalars, step, wall_time)
+    return True

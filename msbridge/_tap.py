@@ -1,13 +1,14 @@
-"""The gradient tap: every step's global gradient norm, kept on the device until it is asked for.
+"""The gradient tap: every step's global gradient norm and learning rates, kept on the device until they are asked for.
 
 The tap is a Cell put around `grad_reducer` of a train cell, the one place where all gradients pass after they were
-averaged over ranks and before the optimizer clips or uses them. It hands them on untouched, writes their norm to a
-ring Parameter, one slot a step, and gives the newest values apart. A collection copies both at once, `collect_freq`
-steps at a time. In PyNative mode the noting is a compiled function, as the construct of MindSpore's optimizers is:
-measured with ten gradients, a fifth of the time of single operators.
+averaged over ranks and before the optimizer clips or uses them. It hands them on untouched and writes one row of
+numbers to a ring Parameter, one row a step: half the sum of squares of all gradients, and the learning rates. The host
+makes norms of them. A transfer copies the whole ring at once, and so brings every step since the last one. In PyNative
+mode the noting is a compiled function, as the construct of MindSpore's optimizers is: with ten gradients it takes about
+half the time of single operators.
 
-The sum of squares is Square and ReduceSum: L2Loss would be one operator, but its CPU kernel adds in sequence, 4 % off
-for 20 million elements.
+Few operators, since each costs some ten microseconds on a CPU: a small gradient is one L2Loss. Its CPU kernel adds in
+sequence in float32, 4 % off for 20 million elements, so larger gradients go through Square and ReduceSum.
 
 The Parameters are hidden from `parameters_and_names()`: no checkpoint, optimizer or broadcast sees them.
 """
@@ -19,22 +20,27 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
-COUNT_MODULUS = 1 << 20  # calls are counted in float32 beside the norm: stay far below 2**24; a multiple of any ring
+COUNT_MODULUS = 1 << 20  # a count is read as float32: stay far below 2**24; a multiple of any ring, a power of two
+_FEW = 1 << 14  # up to so many elements, adding in sequence loses less than 1e-5
 _numbers = itertools.count()  # Parameters of one graph need different names
 
-_square_sum = ops.MultitypeFuncGraph("msbridge_square_sum")
+_half_square_sum = ops.MultitypeFuncGraph("msbridge_half_square_sum")
 
 
-@_square_sum.register("Tensor")  # type: ignore[untyped-decorator]
-def _square_sum_dense(grad: Any) -> Any:
-    return ops.ReduceSum()(ops.Square()(ops.Cast()(grad, ms.float32)))
+@_half_square_sum.register("Tensor")  # type: ignore[untyped-decorator]
+def _half_square_sum_dense(grad: Any) -> Any:
+    grad = ops.Cast()(grad, ms.float32)
+    if grad.size <= _FEW:
+        return ops.L2Loss()(grad)
+    return ops.Mul()(ops.ReduceSum()(ops.Square()(grad)), Tensor(0.5, ms.float32))
 
 
 class GradTap(nn.Cell):  # type: ignore[misc]
-    """Hand gradients on, and keep their global L2 norm times `unscale` and the learning rates of the step.
+    """Hand gradients on, and note half of their squared global L2 norm and the learning rates of the step.
 
     Owned by the training thread. `reducer` is the cell in whose place the tap stands; `schedules` are asked with
-    `global_step` before the optimizer advances it, so their answer is the one of this very step.
+    `global_step` before the optimizer advances it, so their answer is the one of this very step. Gradients times
+    `unscale` are the true ones.
     """
 
     def __init__(
@@ -43,11 +49,13 @@ class GradTap(nn.Cell):  # type: ignore[misc]
         super().__init__(auto_prefix=False)
         self.reducer = reducer
         self.size = size
+        self.unscale = unscale
         self.names = tuple(schedules)  # of the learning rates, in the order of the row
+        self.width = 1 + len(schedules)
         name = f"msbridge_tap_{next(_numbers)}"
+        ring = Tensor(np.zeros((size, self.width), np.float32))
         hidden = {
-            "ring": Parameter(Tensor(np.zeros(size, np.float32)), f"{name}.ring", requires_grad=False),
-            "row": Parameter(Tensor(np.zeros(2 + len(schedules), np.float32)), f"{name}.row", requires_grad=False),
+            "ring": Parameter(ring, f"{name}.ring", requires_grad=False),
             "calls": Parameter(Tensor(np.zeros(1, np.int32)), f"{name}.calls", requires_grad=False),
             "schedules": tuple(schedules.values()),
             "global_step": Tensor(np.zeros(1, np.int32)) if global_step is None else global_step,
@@ -56,13 +64,11 @@ class GradTap(nn.Cell):  # type: ignore[misc]
         for attribute, value in hidden.items():
             # Past Cell.__setattr__, which would enter Parameters and Cells in the train cell's own lists.
             object.__setattr__(self, attribute, value)
-        self.unscale = Tensor(unscale, ms.float32)
         self.one, self.slots = Tensor([1], ms.int32), Tensor([size], ms.int32)
         self.modulus = Tensor([COUNT_MODULUS], ms.int32)
-        self.square_sums, self.add_n, self.sqrt, self.mul = ops.HyperMap(), ops.AddN(), ops.Sqrt(), ops.Mul()
-        self.add, self.mod, self.cast, self.reshape = ops.Add(), ops.FloorMod(), ops.Cast(), ops.Reshape()
-        self.stack, self.assign, self.scatter = ops.Stack(), ops.Assign(), ops.ScatterUpdate()
-        self.newest: Any = None  # PyNative mode: what the row holds in a graph, as device scalars
+        self.half_square_sums, self.add_n, self.stack = ops.HyperMap(), ops.AddN(), ops.Stack()
+        self.add, self.mod, self.cast, self.reshape = ops.AssignAdd(), ops.FloorMod(), ops.Cast(), ops.Reshape()
+        self.scatter = ops.ScatterUpdate()
         self.failure = ""
         self.busy = False
 
@@ -71,16 +77,20 @@ class GradTap(nn.Cell):  # type: ignore[misc]
         self._cells["reducer"] = reducer
         # Not set_data: what is compiled already would not see the new buffer in PyNative mode.
         ops.assign(self.calls, Tensor(np.zeros(1, np.int32)))
-        self.newest, self.failure, self.busy = None, "", True
+        self.failure, self.busy = "", True
 
     def stop(self) -> None:
         """End a training: note nothing more from Python."""
-        self.newest, self.busy = None, False
+        self.busy = False
+
+    def count(self) -> Any:
+        """Give the calls of this training modulo COUNT_MODULUS, as a float32 device tensor with one element."""
+        return self.cast(self.mod(self.calls, self.modulus), ms.float32)
 
     def construct(self, *args: Any) -> Any:
         """Reduce and note, as a part of a compiled train cell."""
         grads = self.reducer(*args)
-        self.assign(self.row, self.stack(self.note(*grads)))
+        self.note(*grads)
         return grads
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -88,18 +98,17 @@ class GradTap(nn.Cell):  # type: ignore[misc]
         grads = self.reducer(*args, **kwargs)
         if self.busy and not self.failure:
             try:
-                self.newest = self.run_note(*grads)
+                self.run_note(*grads)
             except Exception as error:
                 self.failure = f"{type(error).__name__}: {error}"
         return grads
 
     def note(self, *grads: Any) -> Any:
-        """Write the norm to the ring; give norm, count of calls and learning rates as float32 scalars."""
-        norm = self.mul(self.sqrt(self.add_n(self.square_sums(_square_sum, grads))), self.unscale)
-        count = self.mod(self.add(self.calls, self.one), self.modulus)
-        values: tuple[Any, ...] = (norm, self.reshape(self.cast(count, ms.float32), ()))
+        """Write the row of this step to the ring."""
+        row: tuple[Any, ...] = (self.add_n(self.half_square_sums(_half_square_sum, grads)),)
         for schedule in self.schedules:
-            values = (*values, self.reshape(self.cast(schedule(self.global_step), ms.float32), ()))
-        self.scatter(self.ring, self.mod(self.calls, self.slots), self.reshape(norm, (1,)))
-        self.assign(self.calls, count)
-        return values
+            row = (*row, self.reshape(self.cast(schedule(self.global_step), ms.float32), ()))
+        slot = self.mod(self.calls, self.slots)
+        self.scatter(self.ring, slot, self.reshape(self.stack(row), (1, self.width)))
+        # The count is never set back: from 2**31 on it goes on below 0, and FloorMod by powers of two does not mind.
+        return self.add(self.calls, self.one)

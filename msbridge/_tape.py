@@ -3,12 +3,11 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from msbridge._device import Array, Transfer, pack
+from msbridge._device import Array, Transfer, flat, pack
 from msbridge._tap import COUNT_MODULUS, GradTap
 
 _log = logging.getLogger(__name__)
@@ -16,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Series:
-    """Values of consecutive steps that became known at one collection."""
+    """Values of rising steps that became known at one transfer."""
 
     steps: npt.NDArray[np.int64]
     values: npt.NDArray[np.float32]
@@ -25,103 +24,99 @@ class Series:
 @dataclass(frozen=True)
 class _Chunk:
     last: int  # the newest step in it
-    read: Callable[[], Array]  # the ring, if it is needed, and behind it the row
+    read: Callable[[], Array]  # the ring, and behind it the count of calls
 
 
 class Tape:
-    """What a tap noted since the last collection.
+    """What a tap noted since the last transfer.
 
     The tap knows calls, not steps. A train cell calls its reducer once a step; where the counts say otherwise
-    (gradient accumulation, two optimizers), only the newest value is used, at the step that is collected.
+    (gradient accumulation, two optimizers), only the newest row is used, at the step of the transfer.
     """
 
     def __init__(self, tap: GradTap) -> None:
         self.tap = tap
+        self.regular = True
+        """Whether the reducer was called once a step until now."""
         self._step = 0  # read up to here
         self._calls = 0
-        self._copies: list[tuple[int, Any]] = []  # rings that were full, copied on the device, not yet on the host
-        self._told = False
+        self._copies: list[tuple[int, object]] = []  # rings that were full, copied on the device, not yet on the host
 
     def begin(self, step: int) -> None:
         """Note how many steps were done before the first call."""
         self._step = step
 
-    def keep(self, step: int) -> None:
-        """Note that `step` is not collected. Before the ring overwrites itself it is copied, on the device."""
+    def keep(self, step: int, steps: int) -> None:
+        """Note that `steps` steps ended at `step`. Before as many overwrite the ring it is copied, on the device."""
         held = self._copies[-1][0] if self._copies else self._step
-        if step - held >= self.tap.size:
-            self._copies.append((step, pack([self.tap.ring, *self._row()])))
+        if step - held + steps > self.tap.size:
+            self._copies.append((step, pack([flat(self.tap.ring), self.tap.count()])))
 
     def stage(self, transfer: Transfer, step: int) -> "Reading":
         """Let `transfer` copy all that was noted up to `step`."""
         first, self._step = self._step + 1, step
-        copies, self._copies = self._copies, []
-        chunks = [_Chunk(last, transfer.vector(vector)) for last, vector in copies]
-        # One step since the last reading needs only the row: less to copy, and in PyNative mode an operator less.
-        parts = [*([] if first == step else [self.tap.ring]), *self._row()]
-        chunks.append(_Chunk(step, transfer.together(parts)))
+        chunks = [_Chunk(last, transfer.vector(vector)) for last, vector in self._copies]
+        if not self._copies or self._copies[-1][0] < step:
+            ring, count = transfer.vector(self.tap.ring), transfer.vector(self.tap.count())
+            chunks.append(_Chunk(step, lambda: np.concatenate([ring(), count()])))
+        self._copies = []
         return Reading(self, first, chunks)
 
-    def _row(self) -> list[Any]:
-        return [self.tap.row] if self.tap.newest is None else list(self.tap.newest)
-
-    def decode(self, chunk: _Chunk, steps: int) -> tuple[Array, Array, bool]:
-        """Give the norms of a chunk, its learning rates, and whether there was one call for each of `steps`."""
-        data, width = chunk.read(), 2 + len(self.tap.names)
-        ring, row = data[:-width], data[-width:]
-        calls = int(row[1])
-        if calls == self._calls:
-            return data[:0], data[:0], False
-        regular = (calls - self._calls) % COUNT_MODULUS == steps
-        self._calls = calls
-        slots = np.arange(calls - min(steps, self.tap.size), calls) % self.tap.size
-        return ring[slots] if len(ring) else row[:1], row[2:], regular
-
-    def tell(self, step: int) -> None:
-        """Say once that calls and steps differ."""
-        if not self._told:
-            self._told = True
+    def decode(self, chunk: _Chunk, steps: int) -> Array:
+        """Give the rows of a chunk: one for each of `steps`, the newest alone when there was not one call a step."""
+        data, width = chunk.read(), self.tap.width
+        ring, calls = data[:-1].reshape(-1, width), int(data[-1])
+        made = (calls - self._calls) % COUNT_MODULUS
+        if made != steps and self.regular:
+            self.regular = False
             _log.info(
-                "step %d: the gradient reducer does not run once a step, grad_norm is drawn at collected steps", step
+                "step %d: the gradient reducer does not run once a step, grad_norm is drawn at collected steps",
+                chunk.last,
             )
+        self._calls = calls
+        wanted = min(steps, self.tap.size) if made == steps else min(made, 1)
+        return ring[np.arange(calls - wanted, calls) % self.tap.size]
 
 
 class Reading:
-    """One collection's view of the tape. Its methods answer after the transfer."""
+    """One transfer's view of the tape. Its methods answer after the transfer."""
 
     def __init__(self, tape: Tape, first: int, chunks: list[_Chunk]) -> None:
         self._tape, self._first, self._chunks = tape, first, chunks
-        self._decoded: tuple[Series, Array] | None = None
+        self._decoded: tuple[npt.NDArray[np.int64], Array] | None = None
         self.names = tape.tap.names  # of the learning rates
+
+    @property
+    def failure(self) -> str:
+        """Why the tap notes nothing any more, if it does not."""
+        return self._tape.tap.failure
 
     @property
     def ran(self) -> bool:
         """Whether the reducer ran at all since the last reading."""
-        return len(self._decode()[0].values) > 0
+        return len(self._decode()[0]) > 0
 
     def norms(self) -> Series:
         """Give the global norm of every step; empty when the reducer did not run."""
-        return self._decode()[0]
+        steps, rows = self._decode()
+        norms = np.sqrt(2.0 * rows[:, 0].astype(np.float64)) * self._tape.tap.unscale
+        return Series(steps, norms.astype(np.float32))
 
-    def rates(self) -> Array:
-        """Give the learning rates of the newest step, in the order of `names`; empty when the reducer did not run."""
-        return self._decode()[1]
+    def rates(self, index: int) -> Series:
+        """Give the learning rate `names[index]` of every step; empty when the reducer did not run."""
+        steps, rows = self._decode()
+        return Series(steps, rows[:, 1 + index])
 
-    def _decode(self) -> tuple[Series, Array]:
-        if self._decoded is not None:
-            return self._decoded
-        first, steps, values = self._first, [], []
-        all_regular, rates = True, np.empty(0, np.float32)
-        for chunk in self._chunks:
-            norms, rates, regular = self._tape.decode(chunk, chunk.last - first + 1)
-            all_regular &= regular
-            steps.append(np.arange(chunk.last - len(norms) + 1, chunk.last + 1, dtype=np.int64))
-            values.append(norms)
-            first = chunk.last + 1
-        series = Series(np.concatenate(steps), np.concatenate(values))
-        if not all_regular and len(series.values):
-            newest = self._chunks[-1].last
-            self._tape.tell(newest)
-            series = Series(np.array([newest], np.int64), series.values[-1:])
-        self._decoded = (series, rates)
+    def _decode(self) -> tuple[npt.NDArray[np.int64], Array]:
+        if self._decoded is None:
+            first, steps, found = self._first, [], []
+            for chunk in self._chunks:
+                rows = self._tape.decode(chunk, chunk.last - first + 1)
+                steps.append(np.arange(chunk.last - len(rows) + 1, chunk.last + 1, dtype=np.int64))
+                found.append(rows)
+                first = chunk.last + 1
+            if not self._tape.regular:  # which step an older row belongs to is not known
+                steps = [part[-1:] for part in steps if len(part)][-1:] or steps[:1]
+                found = [part[-1:] for part in found if len(part)][-1:] or found[:1]
+            self._decoded = (np.concatenate(steps), np.concatenate(found))
         return self._decoded

@@ -1,6 +1,7 @@
-"""One training: its clock, its tap, and the collection of a step."""
+"""One training: its clock, its tap, and when what it collected goes to the host."""
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msbridge._clock import Clock
@@ -9,31 +10,52 @@ from msbridge._install import NoTapError, install, remove
 from msbridge._outputs import parse_outputs
 from msbridge._run import StepCounter
 from msbridge._schedule import Schedule
-from msbridge._stage import Stage
-from msbridge._tape import Tape
-from msbridge.collectors import Collector, Context, GradNorm, Value
+from msbridge._stage import Collection, Stage
+from msbridge._tape import Series, Tape
+from msbridge.collectors._base import Collector, Context, History, Value
+from msbridge.collectors._base import Training as Begin
 from tbwriter import SummaryWriter
 
-_MOST_SILENT = 3  # gradient accumulation calls the reducer every few steps only
+# Gradient accumulation calls the reducer every few steps only: so many silent transfers and steps are too many.
+_MOST_SILENT, _MOST_SILENT_STEPS = 3, 64
 
 
-class Training:
-    """From `on_train_begin` to the end of that training. Owned by the training thread."""
+class WatchedTraining:
+    """From `on_train_begin` to the end of that training. Owned by the training thread.
+
+    A collection notes device tensors; a transfer copies what one or several collections noted. It is made at the first
+    collection, then at a collection `transfer_secs` after the last transfer or, when none comes, one
+    `transfer_secs` later. So there is at most one transfer for each collection, and none at other steps unless
+    collections fail to come as they did.
+    """
 
     def __init__(
-        self, params: Any, collectors: Iterable[Collector], steps: StepCounter, tokens_per_step: int | None
+        self,
+        params: Any,
+        collectors: Iterable[Collector],
+        steps: StepCounter,
+        tokens_per_step: int | None,
+        transfer_secs: float,
+        observe: Callable[[Mapping[str, Series]], None] | None = None,
     ) -> None:
         self.clock = Clock(params)
-        self._stage = Stage(collectors)
+        collectors = list(collectors)
+        self._stage = Stage(collectors, observe)
         self._steps = steps
         self._tokens_per_step = tokens_per_step
+        self._transfer_secs = transfer_secs
         self._network = params.train_network
         self._optimizer = params.get("optimizer") or getattr(self._network, "optimizer", None)
-        self._collected = 0  # the last step that was collected
+        self._collected = 0  # the last step at which the callback's own schedule was due
+        self._brought = 0  # the last step of which everything is written
+        self._last_transfer = 0.0  # monotonic
+        self._transfer = Transfer()
+        self._waiting: list[Collection] = []
         self._tape: Tape | None = None
         self._no_tap = ""
-        self._params: Any = None  # of the newest step
-        self._silent = 0  # collections in a row without a call of the tap
+        self._silent = 0  # transfers in a row without a call of the tap
+        self._silent_since = 0
+        self._stage.begin(Begin(self._network, self._optimizer, params))
         if any(collector.uses_tap for collector in collectors):
             sink_size = params.get("sink_size", 1) if params.get("dataset_sink_mode") else 1
             try:
@@ -43,36 +65,57 @@ class Training:
 
     def begin_steps(self, params: Any) -> int:
         """Begin with the first epoch. Gives the steps done before."""
-        done = self._collected = self._steps.first_epoch(params)
+        done = self._collected = self._brought = self._silent_since = self._steps.first_epoch(params)
         if self._tape is not None:
             self._tape.begin(done)
         return done
 
-    def end_step(self, params: Any, schedule: Schedule) -> bool:
-        """Note that a step, or a sink, ended. Tells whether to collect it; the first one always."""
-        self._params = params
+    def end_step(
+        self, params: Any, schedule: Schedule, take_recorded: Callable[[], Mapping[str, Value]], writer: SummaryWriter
+    ) -> None:
+        """Note that a step, or a sink, ended; collect it where it is due, the first one always."""
         step = self._steps.now(params)
-        collected = self.clock.is_first or schedule.due(self._steps.last + 1, step)
-        self.clock.step_end(step, step - self._steps.last, params)
-        self._steps.last = step
-        if not collected and self._tape is not None:
-            self._tape.keep(step)
-        return collected
+        last, self._steps.last = self._steps.last, step
+        if step == last and not self.clock.is_first:
+            return  # a callback that stands in the list twice
+        is_first = self.clock.is_first
+        self.clock.step_end(step, step - last, params)
+        if self._stage.notes:
+            self._stage.note(step, parse_outputs(params.get("net_outputs")))
+        if self._tape is not None:
+            self._tape.keep(step, step - last)
+        due = self._stage.due(last + 1, step) if not is_first else self._stage.due(0, step)
+        if is_first or schedule.due(last + 1, step):
+            self._collect(params, [*self._stage.on_schedule(), *due], take_recorded(), on_schedule=True)
+        elif due:
+            self._collect(params, due, take_recorded(), on_schedule=False)
+        elif self._waiting and time.perf_counter() - self._last_transfer > 2 * self._transfer_secs:
+            self.deliver(writer)
+            return
+        else:
+            return
+        irregular = self._tape is not None and not self._tape.regular
+        if is_first or irregular or time.perf_counter() - self._last_transfer >= self._transfer_secs:
+            self.deliver(writer)
 
-    def drain(self, recorded: Mapping[str, Value], writer: SummaryWriter) -> None:
-        """Write, at the training's end, what waits for a collection that will not come: one more copy."""
-        waiting = self._tape is not None and self._steps.last > self._collected
-        if self._params is not None and (waiting or recorded):
-            self._stage = self._stage.only(GradNorm)
-            self.collect(self._params, recorded, writer)
+    def finish(self, recorded: Mapping[str, Value], params: Any, writer: SummaryWriter) -> None:
+        """Write, at the training's end, what waits for a transfer that will not come: one more copy."""
+        if self.clock.is_first:
+            return
+        if recorded:
+            self._collect(params, [], recorded, on_schedule=False)
+        if self._waiting or self._steps.last > self._brought:
+            self.deliver(writer)
 
-    def collect(self, params: Any, recorded: Mapping[str, Value], writer: SummaryWriter) -> None:
-        """Ask the collectors, copy from the device once, and write."""
+    def _collect(
+        self, params: Any, collectors: Iterable[Collector], recorded: Mapping[str, Value], *, on_schedule: bool
+    ) -> None:
+        """Ask collectors; what they give stays on the device."""
         step = self._steps.last
-        steps, self._collected = step - self._collected, step
-        seconds, samples = self.clock.take()
-        transfer = Transfer()
-        reading = None if self._tape is None else self._tape.stage(transfer, step)
+        steps, seconds, samples = step - self._collected, None, None
+        if on_schedule:
+            self._collected = step
+            seconds, samples = self.clock.take()
         context = Context(
             step=step,
             steps=steps,
@@ -84,16 +127,31 @@ class Training:
             network=self._network,
             optimizer=self._optimizer,
             params=params,
-            tap=reading,
+            transfer=self._transfer,
+            tap=None if self._tape is None else self._tape.tap,
             no_tap=self._no_tap,
         )
-        answers = self._stage.ask(context, recorded, transfer)
+        self._waiting.append(self._stage.ask(collectors, context, recorded, self.clock.last_wall_time()))
+        self._transfer.seal()
+
+    def deliver(self, writer: SummaryWriter) -> None:
+        """Make the transfer, and write what it brings."""
+        waiting, self._waiting = self._waiting, []
+        transfer, self._transfer = self._transfer, Transfer()
+        step = self._brought = self._steps.last
+        reading = None if self._tape is None else self._tape.stage(transfer, step)
+        series = self._stage.series(History(step, transfer, reading))
         transfer.run()
-        self._stage.write(answers, step, self.clock, writer)
+        self._stage.write(waiting, series, self.clock, writer)
         self.clock.forget()
+        self._last_transfer = time.perf_counter()
         if reading is not None:
-            self._silent = 0 if reading.ran else self._silent + 1
-            if self._silent == _MOST_SILENT:
+            if reading.ran:
+                self._silent, self._silent_since = 0, step
+            else:
+                self._silent += 1
+            silent = self._silent >= _MOST_SILENT and step - self._silent_since >= _MOST_SILENT_STEPS
+            if silent or reading.failure:
                 self._give_up_tap()
 
     def stop(self) -> None:

@@ -11,12 +11,15 @@ from mindspore.train.callback import Callback
 from msbridge._evaluation import metric_scalars
 from msbridge._run import Ranks, StepCounter, check_ranks, find_rank, writes
 from msbridge._schedule import CollectFreq, Schedule
-from msbridge._training import Training
+from msbridge._training import WatchedTraining
 from msbridge.collectors import Collector, Value, default_collectors
 from tbwriter import SinkError, SummaryWriter
 
 _CLOSE_SECS = 10.0
 _NEVER = (1 << 63) - 1
+_TRANSFER_SECS = 0.5
+
+_taken: set[str] = set()  # directories, with ranks, into which a callback of this process writes now
 
 _log = logging.getLogger(__name__)
 
@@ -44,16 +47,17 @@ def _guarded(hook: Hook) -> Hook:
 class TensorBoardCallback(Callback):  # type: ignore[misc]
     """Write the curves of a training into `summary_dir/rank_N`.
 
-    By default: `train/loss`, `train/learning_rate`, `train/grad_norm` (of every step), `train/loss_scale` and
+    By default: `train/loss`, `train/learning_rate` and `train/grad_norm` of every step, `train/loss_scale` and
     `train/overflow` where the step returns them, `train/step_time`, `train/samples_per_sec`, `train/tokens_per_sec`
     with `tokens_per_step`, `train/epoch`, and `val/<metric>` after an evaluation. Steps count from 1 and go on over
     epochs, over several trainings with one callback, and after a resume.
 
     The training is never changed: weights are bit for bit those without the callback. No exception reaches the loop,
-    but SinkError with `strict`. A collected step costs one copy from the device; other steps cost none.
+    but SinkError with `strict`. Collections leave their values on the device; those that come within half of
+    `flush_secs` share one copy to the host. Other steps cost none.
 
     In data-sink mode MindSpore calls once a sink. `collect_freq` still counts steps: a sink is collected when a step
-    inside it is due; the loss is then that of its last step, the gradient norm that of every step.
+    inside it is due. Gradient norm and learning rate are those of every step, the loss is that of a sink's last.
 
     The directory is `rank_0` for a single process too, so that a run that goes on with more devices keeps its place.
 
@@ -68,8 +72,10 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         initial_step: the steps trained before, where `initial_epoch` of `Model.train` does not tell.
         purge_step: voids what an earlier session wrote from there on. A training that resumes, by `initial_epoch` or
             `initial_step`, needs none: it voids what lies beyond its start.
-        flush_secs, max_file_size, max_file_age, filename_suffix, storage_options, max_queue_bytes, on_full, block_secs,
-            strict: as SummaryWriter has them.
+        flush_secs: the longest time from a collection until its values are visible to other processes. None is 1.5 s,
+            and longer where SummaryWriter's own is.
+        max_file_size, max_file_age, filename_suffix, storage_options, max_queue_bytes, on_full, block_secs, strict: as
+            SummaryWriter has them.
 
     Raises:
         TypeError, ValueError: an argument is wrong.
@@ -97,8 +103,10 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         strict: bool = False,
     ) -> None:
         super().__init__()
-        if writer is None and summary_dir is None:
-            raise ValueError("summary_dir must be a directory when no writer is given, got None")
+        if writer is None and not isinstance(summary_dir, str | os.PathLike):
+            raise TypeError(
+                f"summary_dir must be a directory (a path or a URL) when no writer is given, got {summary_dir!r}"
+            )
         self._collectors = default_collectors() if collectors is None else list(collectors)
         for collector in self._collectors:
             if not isinstance(collector, Collector):
@@ -112,28 +120,33 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         self._ranks = check_ranks(ranks)
         self._tokens_per_step = tokens_per_step
         self._given_writer = writer
-        self._make_writer: Callable[..., SummaryWriter] | None = None
+        self._make_writer: functools.partial[SummaryWriter] | None = None
         self._strict = strict or writer is not None  # a writer that is not strict raises no SinkError
         self._purge_step = purge_step
+        # Half of it for the transfer, half for the writer. What is no number is left to the writer to refuse.
+        half_flush_secs = flush_secs / 2 if isinstance(flush_secs, int | float) else flush_secs
         if writer is None:
             assert summary_dir is not None
             directory = os.fspath(summary_dir)
             if "://" not in directory:  # where it is now, whatever directory the training changes to
                 directory = os.path.abspath(os.path.expanduser(directory))
             self._make_writer = functools.partial(
-                SummaryWriter, directory, flush_secs=flush_secs, filename_suffix=filename_suffix,
+                SummaryWriter, directory, flush_secs=half_flush_secs, filename_suffix=filename_suffix,
                 storage_options=storage_options, max_file_size=max_file_size, max_file_age=max_file_age,
                 max_queue_bytes=max_queue_bytes, on_full=on_full, block_secs=block_secs, strict=strict,
             )  # fmt: skip
             # Wrong options must raise here, where the user stands, not at the first epoch.
             self._make_writer(purge_step=purge_step, write_to_disk=False).close()
         self._writer: SummaryWriter | None = None
+        self._place = ""  # where it writes
         self._opened = False  # this callback has written here before
         self._off = False
+        self._transfer_secs = _TRANSFER_SECS if flush_secs is None else half_flush_secs
+        self._params: Any = None  # MindSpore's, of the newest step
         self._depth = 0  # of `with`: Model.fit enters once more for each validation
         self._steps = StepCounter(initial_step)
         self._recorded: dict[str, Value] = {}
-        self._training: Training | None = None
+        self._training: WatchedTraining | None = None
 
     def set_collect_freq(self, collect_freq: CollectFreq) -> None:
         """Change what is collected, from the next step on; the same kinds of value as the constructor's.
@@ -162,10 +175,15 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     @_guarded
     def on_train_begin(self, run_context: Any) -> None:
         """Put the tap in, before the graph is compiled."""
+        params = run_context.original_args()
+        if self._training is not None and self._params is params:
+            return  # this callback stands in the list twice
         if self._is_writing_rank():
-            params = run_context.original_args()
+            self._params = params
             self._steps.begin(params)
-            self._training = Training(params, self._collectors, self._steps, self._tokens_per_step)
+            self._training = WatchedTraining(
+                params, self._collectors, self._steps, self._tokens_per_step, self._transfer_secs
+            )
 
     @_guarded
     def on_train_epoch_begin(self, run_context: Any) -> None:
@@ -177,11 +195,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     def on_train_step_end(self, run_context: Any) -> None:
         """Collect the step, or only note that it ended."""
         if self._training is not None:
-            params = run_context.original_args()
+            params = self._params = run_context.original_args()
             writer = self._begin_steps(self._training, params)
-            if self._training.end_step(params, self._schedule):
-                recorded, self._recorded = self._recorded, {}
-                self._training.collect(params, recorded, writer)
+            self._training.end_step(params, self._schedule, self._take_recorded, writer)
 
     @_guarded
     def on_train_end(self, run_context: Any) -> None:
@@ -193,6 +209,8 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     def on_eval_begin(self, run_context: Any) -> None:
         """Stop the clock: validation is no training time."""
         if self._training is not None:
+            if self._writer is not None:
+                self._training.deliver(self._writer)
             self._training.clock.pause()
 
     @_guarded
@@ -216,7 +234,11 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         self._rank = find_rank()
         return writes(self._rank, self._ranks)
 
-    def _begin_steps(self, training: Training, params: Any) -> SummaryWriter:
+    def _take_recorded(self) -> Mapping[str, Value]:
+        recorded, self._recorded = self._recorded, {}
+        return recorded
+
+    def _begin_steps(self, training: WatchedTraining, params: Any) -> SummaryWriter:
         if self._writer is None:
             done = training.begin_steps(params)
             self._writer = self._open(purge_step=done + 1 if done or self._opened else None)
@@ -227,9 +249,16 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         if self._make_writer is None:
             assert self._given_writer is not None
             return self._given_writer
+        self._claim(os.path.join(self._make_writer.args[0], str(self._rank.rank)))
         if self._purge_step is not None:
             purge_step, self._purge_step = self._purge_step, None  # it was meant for the first session
         return self._make_writer(purge_step=purge_step, rank=self._rank.rank)
+
+    def _claim(self, place: str) -> None:
+        if place in _taken:
+            raise ValueError(f"another callback writes there: give {type(self).__name__} a summary_dir of its own")
+        _taken.add(place)
+        self._place = place
 
     def _finish(self, *, failing: bool) -> None:
         """Take the tap out; close the file, or flush the user's. While the training fails, never raise over it."""
@@ -237,9 +266,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         writer, self._writer = self._writer, None
         try:
             if training is not None:
-                recorded, self._recorded = self._recorded, {}
-                if writer is not None and not self._off:
-                    training.drain(recorded, writer)
+                recorded = self._take_recorded()
+                if writer is not None and not self._off and self._params is not None:
+                    training.finish(recorded, self._params, writer)
         except Exception as error:
             _log.warning("the last steps are not drawn: %s: %s", type(error).__name__, error)
         try:
@@ -250,6 +279,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             if writer is self._given_writer:
                 writer.flush(_CLOSE_SECS)
             else:
+                _taken.discard(self._place)
                 writer.close(_CLOSE_SECS)
         except Exception as error:
             if isinstance(error, SinkError) and self._strict and not failing:

@@ -17,15 +17,24 @@ pytestmark = pytest.mark.mindspore
 @pytest.mark.parametrize("rate", ["constant", "list", "cosine"])
 def test_a_collected_step_costs_one_transfer_and_any_other_none(mode, tmp_path, transfers, rate):
     rate = {"constant": 0.1, "list": [0.1] * 12, "cosine": nn.CosineDecayLR(0.01, 0.1, 12)}[rate]
-    callbacks, copies = transfers(TensorBoardCallback(tmp_path, 5))
+    callbacks, copies = transfers(TensorBoardCallback(tmp_path, 5, flush_secs=0))
     train(model(lambda net: sgd(net, rate)), 12, *callbacks)
     assert copies == {step: int(step in {1, 5, 10}) for step in range(1, 13)}
-    assert curve(tmp_path, "train/grad_norm")[0] == list(range(1, 13))
+    for tag in ("train/loss", "train/learning_rate", "train/grad_norm"):
+        assert curve(tmp_path, tag)[0] == list(range(1, 13)), tag
+
+
+def test_collections_that_follow_each_other_share_a_transfer(mode, tmp_path, transfers):
+    callbacks, copies = transfers(TensorBoardCallback(tmp_path, 1, flush_secs=1000))
+    train(model(), 12, *callbacks)
+    assert copies == {step: int(step == 1) for step in range(1, 13)}
+    for tag in ("train/loss", "train/learning_rate", "train/grad_norm", "train/epoch"):
+        assert curve(tmp_path, tag)[0] == list(range(1, 13)), tag
 
 
 def test_a_ring_that_fills_up_between_collections_is_not_copied_to_the_host(mode, tmp_path, transfers, monkeypatch):
     monkeypatch.setattr("msbridge._install._RING_STEPS", 4)
-    callbacks, copies = transfers(TensorBoardCallback(tmp_path, 20))
+    callbacks, copies = transfers(TensorBoardCallback(tmp_path, 20, flush_secs=0))
     train(model(), 20, *callbacks)
     assert {step for step, count in copies.items() if count} == {1, 20}
     assert set(copies.values()) == {0, 1}
@@ -40,7 +49,7 @@ def test_a_rank_that_does_not_write_reads_nothing(graph, tmp_path, transfers):
 
 
 def test_the_schedule_can_change_while_training_runs(graph, tmp_path, transfers):
-    callback = TensorBoardCallback(tmp_path, {0: 2, 6: 5})
+    callback = TensorBoardCallback(tmp_path, {0: 2, 6: 5}, flush_secs=0)
 
     class Change(ms.train.Callback):
         def on_train_step_end(self, run_context):
@@ -50,7 +59,7 @@ def test_the_schedule_can_change_while_training_runs(graph, tmp_path, transfers)
     callbacks, copies = transfers(callback)
     train(model(), 16, *callbacks, Change())
     assert [step for step, count in copies.items() if count] == [1, 2, 4, 10, 13, 16]
-    assert curve(tmp_path, "train/loss")[0] == [1, 2, 4, 10, 13, 16]
+    assert curve(tmp_path, "train/epoch")[0] == [1, 2, 4, 10, 13, 16]
 
 
 def test_the_tap_adds_no_operator_to_the_gradients(mode):

@@ -43,7 +43,7 @@ def test_an_exception_in_the_training_passes_and_closes_the_file_with_every_step
     with pytest.raises(KeyError, match="the user's own"):
         train(trained, 9, TensorBoardCallback(tmp_path, 4), At(6, fail))
     assert curve(tmp_path, "train/grad_norm")[0] == [1, 2, 3, 4, 5, 6]
-    assert curve(tmp_path, "train/loss")[0] == [1, 4]
+    assert curve(tmp_path, "train/loss")[0] == [1, 2, 3, 4, 5, 6]
     assert statuses(tmp_path, recursive=True) == ["clean"]
     assert trained.train_network.grad_reducer is reducer
 
@@ -70,7 +70,7 @@ def test_a_resume_by_initial_epoch_goes_on_where_the_epoch_began(mode, tmp_path)
 
 def test_a_resume_by_initial_step_goes_on_behind_it(graph, tmp_path):
     train(model(), 4, TensorBoardCallback(tmp_path, 3, initial_step=100))
-    assert curve(tmp_path, "train/loss")[0] == [101, 102]  # the first step always, then 102 % 3 == 0
+    assert curve(tmp_path, "train/epoch")[0] == [101, 102]  # the first step always, then 102 % 3 == 0
     assert curve(tmp_path, "train/grad_norm")[0] == [101, 102, 103, 104]
     assert starts(tmp_path) == [101]
 
@@ -148,8 +148,9 @@ def test_steps_of_a_sink_are_counted_and_every_norm_is_drawn(graph, tmp_path):
     steps, values = curve(tmp_path, "train/grad_norm")
     assert steps == list(range(1, 21))
     np.testing.assert_allclose(values, norms, rtol=2e-5)
-    # Collected: the first sink, and those that hold step 7 and step 14; the loss is of the sink's last step.
-    assert curve(tmp_path, "train/loss")[0] == [5, 10, 15]
-    np.testing.assert_allclose(curve(tmp_path, "train/loss")[1], losses[[4, 9, 14]], rtol=2e-5)
+    # Collected: the first sink, and those that hold step 7 and step 14; the loss is of each sink's last step.
+    assert curve(tmp_path, "train/epoch")[0] == [5, 10, 15]
+    assert curve(tmp_path, "train/loss")[0] == [5, 10, 15, 20]
+    np.testing.assert_allclose(curve(tmp_path, "train/loss")[1], losses[[4, 9, 14, 19]], rtol=2e-5)
     seconds = curve(tmp_path, "train/step_time")[1]
     np.testing.assert_allclose(curve(tmp_path, "train/samples_per_sec")[1], 4 / seconds, rtol=1e-5)

@@ -6,7 +6,7 @@ import pytest
 ms = pytest.importorskip("mindspore")
 
 import mindspore.dataset as ds  # noqa: E402
-from mindspore import Tensor, nn  # noqa: E402
+from mindspore import Tensor, nn, ops  # noqa: E402
 from mindspore.experimental import optim  # noqa: E402
 from small import curve, dataset, files, model, state, tags, train, truth  # noqa: E402
 
@@ -98,7 +98,35 @@ class NotANumber(Collector):
         return {"train/nan": float("nan")}
 
 
-@pytest.mark.parametrize("bad", [Raises, WrongShape, WrongType, WrongTag])
+class RaisesLate(Collector):
+    def collect(self, context):
+        return {"train/late": lambda: {}["no such key"]}
+
+
+class Unreadable(Collector):
+    def collect(self, context):
+        return {"train/unreadable": self}
+
+    def __float__(self):
+        raise OSError("cannot tell")
+
+    def item(self):
+        raise OSError("cannot tell")
+
+
+class RaisesInSeries(Collector):
+    def series(self, history):
+        raise MemoryError("too long")
+
+
+class RaisesInNote(Collector):
+    def note(self, step, outputs):
+        raise KeyError("note")
+
+
+@pytest.mark.parametrize(
+    "bad", [Raises, WrongShape, WrongType, WrongTag, RaisesLate, Unreadable, RaisesInSeries, RaisesInNote]
+)
 def test_a_collector_that_fails_is_reported_once_and_dropped(mode, tmp_path, said, bad):
     train(model(), 5, TensorBoardCallback(tmp_path, 1, collectors=[bad(), *default_collectors()]))
     assert len(said()) == 1
@@ -142,7 +170,7 @@ def test_a_writer_that_its_user_closed_is_said_once(graph, tmp_path, said):
         def on_train_step_end(self, run_context):
             losses.append(run_context.original_args().cur_step_num)
 
-    train(model(), 6, TensorBoardCallback(None, 1, writer=writer), Close(), Seen())
+    train(model(), 6, TensorBoardCallback(None, 1, writer=writer, flush_secs=0), Close(), Seen())
     assert losses == [1, 2, 3, 4, 5, 6]
     assert len([line for line in said() if "switched off" in line]) == 1
 
@@ -150,7 +178,27 @@ def test_a_writer_that_its_user_closed_is_said_once(graph, tmp_path, said):
 def test_a_collect_freq_that_fails_is_replaced_by_the_default(graph, tmp_path, said):
     train(model(), 21, TensorBoardCallback(tmp_path, lambda step: 1 // (3 - step)))
     assert len(said()) == 1
-    assert curve(tmp_path, "train/loss")[0] == [1, 2, 10, 20]
+    assert curve(tmp_path, "train/epoch")[0] == [1, 2, 10, 20]
+
+
+def test_a_second_callback_on_one_directory_says_so_and_writes_nothing(graph, tmp_path, said):
+    first, second = TensorBoardCallback(tmp_path, 1), TensorBoardCallback(f"{tmp_path}/", 1, collectors=[Loss()])
+    train(model(), 3, first, second)
+    assert len(said()) == 1
+    assert "another callback writes there" in said()[0]
+    assert len(files(tmp_path)) == 1
+    assert curve(tmp_path, "train/loss")[0] == [1, 2, 3]
+    train(model(), 3, TensorBoardCallback(tmp_path, 1, initial_step=3))  # the first has ended
+    assert curve(tmp_path, "train/loss")[0] == [1, 2, 3, 4, 5, 6]
+
+
+def test_one_callback_given_twice_counts_once(graph, tmp_path, said):
+    callback = TensorBoardCallback(tmp_path, 1)
+    trained = model()
+    train(trained, 3, callback, callback)
+    assert not said()
+    assert curve(tmp_path, "train/grad_norm")[0] == curve(tmp_path, "train/epoch")[0] == [1, 2, 3]
+    assert type(trained.train_network.grad_reducer) is nn.Identity
 
 
 def test_two_callbacks_in_one_training_draw_the_same(mode, tmp_path):
@@ -217,7 +265,9 @@ def test_a_reducer_that_runs_twice_a_step_is_drawn_at_collected_steps(mode, tmp_
         ({"tokens_per_step": 1.5}, TypeError, "tokens_per_step must be an int"),
         ({"initial_step": -1}, ValueError, "initial_step must not be negative"),
         ({"max_file_size": -1}, ValueError, "max_file_size"),
-        ({"summary_dir": None}, ValueError, "summary_dir must be a directory"),
+        ({"summary_dir": None}, TypeError, "summary_dir must be a directory"),
+        ({"summary_dir": 5}, TypeError, "summary_dir must be a directory .* got 5"),
+        ({"flush_secs": "soon"}, TypeError, "flush_secs"),
     ],
 )
 def test_a_wrong_argument_raises_in_the_constructor(tmp_path, arguments, error, match):
@@ -245,6 +295,24 @@ def test_sparse_gradients_are_left_alone_and_said(graph, tmp_path, said):
     assert len(said()) == 1
     assert "gives sparse gradients" in said()[0]
     assert curve(tmp_path, "train/learning_rate")[0] == [1, 2, 3]
+    assert curve(tmp_path, "train/loss")[0] == [1, 2, 3]
+
+
+def test_a_sparse_operator_that_construct_makes_on_the_spot_is_found(graph):
+    from msbridge._install import NoTapError, install
+
+    class Words(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.words = ms.Parameter(Tensor(np.ones((10, 4), "f4")), name="words")
+
+        def construct(self, x):
+            return ops.SparseGatherV2()(self.words, x, 0)
+
+    net = Words()
+    cell = nn.TrainOneStepCell(net, nn.LazyAdam(net.trainable_params(), 0.1))
+    with pytest.raises(NoTapError, match=r"SparseGatherV2 in Words.construct gives sparse gradients"):
+        install(cell, cell.optimizer, 1)
 
 
 def test_an_experimental_optimizer_and_a_single_parameter_are_drawn_too(mode, tmp_path):
@@ -253,7 +321,7 @@ def test_an_experimental_optimizer_and_a_single_parameter_are_drawn_too(mode, tm
     trained = ms.train.Model(nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), optimizer))
     train(trained, 3, TensorBoardCallback(tmp_path, 2))
     assert curve(tmp_path, "train/grad_norm")[0] == [1, 2, 3]
-    np.testing.assert_allclose(curve(tmp_path, "train/learning_rate")[1], [0.1, 0.1], rtol=1e-6)
+    np.testing.assert_allclose(curve(tmp_path, "train/learning_rate")[1], [0.1] * 3, rtol=1e-6)
 
 
 def test_a_graph_from_the_compile_cache_is_left_alone(graph, monkeypatch):

@@ -98,9 +98,6 @@ def test_two_ranks_with_allreduce_write_a_directory_each(tmp_path, mode):
         steps, values = curve(tmp_path / "all", "train/grad_norm", rank)
         assert steps == [1, 2, 3, 4]
         np.testing.assert_allclose(values, norms, rtol=1e-5)
-        assert curve(tmp_path / "all", "train/loss", rank)[0] == [1, 3]
-        np.testing.assert_allclose(
-            curve(tmp_path / "all", "train/loss", rank)[1], np.array(losses[rank])[[0, 2]], rtol=1e-5
-        )
+        np.testing.assert_allclose(curve(tmp_path / "all", "train/loss", rank)[1], losses[rank], rtol=1e-5)
     assert [path.name for path in (tmp_path / "first").iterdir()] == ["rank_0"]
     assert [path.name for path in (tmp_path / "last").iterdir()] == ["rank_1"]

@@ -1,0 +1,154 @@
+"""The collectors of a callback that is given none: scalars of the step."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, ops
+
+from msbridge._device import Strip, copy_scalar, is_tensor, mean, to_scalar
+from msbridge._install import schedules
+from msbridge._learning_rate import rates, step_count
+from msbridge._outputs import Outputs
+from msbridge._tape import Series
+from msbridge.collectors._base import Collector, Context, History, Late, NotGivenError, Training, Value
+
+
+class Loss(Collector):
+    """`train/loss` of every step: the step's loss; the mean where it has several elements or micro-batches.
+
+    The losses stay on the device until the transfer. In data-sink mode MindSpore shows the host one loss a sink, that
+    of its last step.
+    """
+
+    def begin(self, _training: Training) -> None:
+        """Forget what an earlier training left."""
+        self._strip = Strip()
+        self._numbers: list[tuple[int, float]] = []  # of loops that give the loss as a number
+        # A result of PyNative mode may hold on to what its gradient needs, so it is copied and let go.
+        self._copies = ms.get_context("mode") != ms.GRAPH_MODE
+
+    def note(self, step: int, outputs: Outputs) -> None:
+        """Keep the loss."""
+        loss = outputs.loss
+        if loss is None:
+            raise NotGivenError("the train step returns nothing")
+        if not is_tensor(loss) or loss.size != 1:
+            loss = mean(loss)
+        if not is_tensor(loss):
+            self._numbers.append((step, loss))
+        elif self._copies or isinstance(loss, ms.Parameter):
+            self._strip.add(step, copy_scalar(loss))
+        else:
+            self._strip.add(step, to_scalar(loss))
+
+    def series(self, history: History) -> Mapping[str, Late]:
+        """Give the losses since the last transfer."""
+        staged = self._strip.stage(history.transfer)
+        numbers, self._numbers = self._numbers, []
+
+        def read() -> Series:
+            steps, values = staged()
+            both = [*zip(steps, values.tolist(), strict=True), *numbers]
+            return Series(np.array([step for step, _ in both], np.int64), np.array([v for _, v in both], np.float32))
+
+        return {"train/loss": read}
+
+
+class LearningRate(Collector):
+    """`train/learning_rate`, or `train/learning_rate/group_0` ...: the one this step was made with, not the next.
+
+    Of every step, from the tap, which asks before the optimizer counts on. Without a tap, at collected steps: from the
+    step's outputs, else the schedule at the optimizer's step count less 1, or the constant as it is at the step's end.
+    """
+
+    uses_tap = True
+
+    def collect(self, context: Context) -> Mapping[str, Value]:
+        """Give the learning rates that `series` does not."""
+        found: dict[str, Value] = {
+            name: rate for name, rate in rates(context.optimizer).items() if isinstance(rate, int | float)
+        }
+        if context.tap is None or not context.tap.names:
+            if context.outputs.learning_rate is not None:
+                found = {"": context.outputs.learning_rate}
+            else:
+                found |= self._ask(context)
+            if not found:
+                raise NotGivenError("the optimizer tells no learning rate")
+        return {f"train/learning_rate{name}": rate for name, rate in found.items()}
+
+    def series(self, history: History) -> Mapping[str, Late]:
+        """Give the learning rates of the steps since the last transfer."""
+        if (tap := history.tap) is None:
+            return {}
+        return {f"train/learning_rate{name}": partial(tap.rates, index) for index, name in enumerate(tap.names)}
+
+    def _ask(self, context: Context) -> dict[str, Value]:
+        count = step_count(context.optimizer)
+        before = None if count is None else ops.Sub()(count, Tensor([1], count.dtype))
+        return {name: mean(schedule(before)) for name, schedule in schedules(context.optimizer).items()}
+
+
+class GradNorm(Collector):
+    """`train/grad_norm`: the global L2 norm of the unscaled gradients before any clipping, in float32, of every step.
+
+    From the tap; without one from the step's outputs, at collected steps.
+    """
+
+    uses_tap = True
+
+    def collect(self, context: Context) -> Mapping[str, Value]:
+        """Give the norm that the step returned, where there is no tap."""
+        if context.tap is not None:
+            return {}
+        if context.outputs.global_norm is not None:
+            return {"train/grad_norm": mean(context.outputs.global_norm)}
+        raise NotGivenError(f"grad_norm is not available: {context.no_tap or 'no gradient tap'}")
+
+    def series(self, history: History) -> Mapping[str, Late]:
+        """Give the norms of the steps since the last transfer."""
+        return {} if history.tap is None else {"train/grad_norm": history.tap.norms}
+
+
+class LossScale(Collector):
+    """`train/loss_scale` and `train/overflow` (1 or 0), where the train step returns them."""
+
+    def collect(self, context: Context) -> Mapping[str, Value]:
+        """Give what there is."""
+        given = {"train/loss_scale": context.outputs.loss_scale, "train/overflow": context.outputs.overflow}
+        return {tag: mean(value) for tag, value in given.items() if value is not None}
+
+
+class Throughput(Collector):
+    """`train/step_time` in seconds, `train/samples_per_sec`, and `train/tokens_per_sec` with `tokens_per_step`.
+
+    Averages over the steps since the last collection, from step end to step end on the host's monotonic clock;
+    validation inside `Model.fit` does not count. The first step holds the compilation and is not drawn. Samples and
+    tokens are those of this process.
+    """
+
+    def collect(self, context: Context) -> Mapping[str, Value]:
+        """Give the rates since the last collection."""
+        if not context.seconds:
+            return {}
+        found: dict[str, Value] = {"train/step_time": context.seconds / context.steps}
+        if context.samples is not None:
+            found["train/samples_per_sec"] = context.samples / context.seconds
+        if context.tokens_per_step is not None:
+            found["train/tokens_per_sec"] = context.tokens_per_step * context.steps / context.seconds
+        return found
+
+
+class Epoch(Collector):
+    """`train/epoch`: MindSpore's epoch number, from 1."""
+
+    def collect(self, context: Context) -> Mapping[str, Value]:
+        """Give the epoch."""
+        return {"train/epoch": context.epoch}
+
+
+def default_collectors() -> list[Collector]:
+    """Make the collectors of a callback that is given none."""
+    return [Loss(), LearningRate(), GradNorm(), LossScale(), Throughput(), Epoch()]
