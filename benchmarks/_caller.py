@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks._measure import alternate, quantile, ratio, spread, timer_cost_ns
+from benchmarks._measure import alternate, quantile, ratio, ratios, spreads, timer_cost_ns
 from benchmarks._results import Figure, Target
 from benchmarks._setting import Setting
 from benchmarks._writers import FLOOR, TAGS, TBWRITER, TENSORBOARDX, open_writer
@@ -42,16 +42,16 @@ def latency(setting: Setting) -> list[Figure]:
     figures = []
     for label in _QUANTILES:
         us = {writer: [round_[label] for round_ in samples[writer]] for writer in writers}
-        values = {writer: spread(us[writer]) for writer in writers}
-        ratios = {f"{peer} / {TBWRITER}": ratio(us[peer], us[TBWRITER]) for peer in setting.peers}
+        values = spreads(us)
+        over = ratios(us, setting.peers, TBWRITER)
         targets = []
         if label == "p50" and TENSORBOARDX in setting.peers:
-            over = ratios[f"{TENSORBOARDX} / {TBWRITER}"]
-            targets.append(Target.judge(f"times tbwriter's, for {TENSORBOARDX}", "at least", 15, over))
+            times = over[f"{TENSORBOARDX} / {TBWRITER}"]
+            targets.append(Target.judge(f"times tbwriter's, for {TENSORBOARDX}", "at least", 15, times))
         if label == "p99.9":
             targets.append(Target.judge("us", "at most", 1000, values[TBWRITER]))
         title = f"Caller's time for one add_scalar, {label}"
-        figures.append(Figure(f"caller_{label}", title, "us", how, values, ratios, targets, [note]))
+        figures.append(Figure(f"caller_{label}", title, "us", how, values, over, targets, [note]))
     return figures
 
 
@@ -90,7 +90,7 @@ def beside_histograms(setting: Setting) -> list[Figure]:
         return _quantiles(found)
 
     samples = alternate([TBWRITER], setting.rounds, sample, setting.progress.tick)[TBWRITER]
-    us = {label: spread([round_[label] for round_ in samples]) for label in _QUANTILES}
+    us = spreads({label: [round_[label] for round_ in samples] for label in _QUANTILES})
     return [
         Figure(
             name="caller_beside_histograms",
@@ -138,7 +138,7 @@ def metrics(setting: Setting) -> list[Figure]:
         return quantile(sorted(found), 0.5) / 1000
 
     samples = alternate(names, setting.rounds, sample, setting.progress.tick)
-    values = {name: spread(samples[name]) for name in names}
+    values = spreads(samples)
     return [
         Figure(
             name="add_metrics",

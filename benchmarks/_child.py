@@ -23,13 +23,13 @@ BEGIN, END = "/benchmark-begins", "/benchmark-ends"
 """Paths whose stat marks in a trace of system calls where the measured part begins and ends."""
 
 
-def run(program: str, *arguments: str, under: Sequence[str] = ()) -> dict[str, Any]:
+def run(program: str, *arguments: object, under: Sequence[str] = ()) -> dict[str, Any]:
     """Run a program of this module in a process of its own, below the command `under`; return what it prints.
 
     Raises:
         RuntimeError: it fails; with the end of its standard error.
     """
-    command = [*under, sys.executable, "-m", "benchmarks._child", program, *arguments]
+    command = [*under, sys.executable, "-m", "benchmarks._child", program, *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"benchmark child {program}: exit status {done.returncode}: {done.stderr[-500:]}")
