@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import _machine, _progress, collect_freq, encode, report, tour, write
-from benchmarks._options import DEFAULTS, OPTIONS, QUICK, names
+from benchmarks import _machine, _progress, collect_freq, encode, histogram, ranks, report, sinks, soak, tour, write
+from benchmarks._options import ALONE, DEFAULTS, OPTIONS, QUICK, names
 from benchmarks._run import FigureMaker, run
 from benchmarks._setting import Setting
 from benchmarks._writers import PEERS, TORCH, available
@@ -20,6 +20,10 @@ _COMMANDS: dict[str, tuple[str, Mapping[str, FigureMaker]]] = {
     "encode": ("from values to framed records, in memory", encode.FIGURES),
     "write": ("from the call to the file on a local disk, beside other writers", write.FIGURES),
     "collect_freq": ("what logging adds to a training loop, against collect_freq", collect_freq.FIGURES),
+    "histogram": ("what a histogram costs and how near it comes, beside other writers", histogram.FIGURES),
+    "sinks": ("what each kind of storage makes of the same scalars", sinks.FIGURES),
+    "ranks": ("many processes that write to one store, and the model of ten thousand", ranks.FIGURES),
+    "soak": ("minutes at full rate on storage that fails", soak.FIGURES),
 }
 _RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -50,7 +54,8 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--only", type=names(figures), metavar="NAME,...", help=f"of {', '.join(figures)}")
         sub.add_argument("--dir", type=Path, help="where event files go for the while; default the system's")
         sub.add_argument("--output", type=Path, help="JSON; default benchmarks/results/ when nothing is left out")
-        sub.add_argument("--against", type=names(PEERS), metavar="NAME,...", help=f"of {', '.join(PEERS)}")
+        if command not in ALONE:
+            sub.add_argument("--against", type=names(PEERS), metavar="NAME,...", help=f"of {', '.join(PEERS)}")
         default = _setting(command, Path(), [])
         for option in OPTIONS:
             if option.commands is None or command in option.commands:
@@ -76,9 +81,12 @@ def _measure(options: argparse.Namespace) -> int:
     """Run one command; return the exit status."""
     _, figures = _COMMANDS[options.command]
     wanted = {name: make for name, make in figures.items() if options.only is None or name in options.only}
-    # torch takes seconds to import, in every process.
-    usual = [peer for peer in PEERS if peer != TORCH] if options.quick else list(PEERS)
-    peers, left_out = available(options.against or usual)
+    peers: list[str] = []
+    left_out: dict[str, str] = {}
+    if options.command not in ALONE:
+        # torch takes seconds to import, in every process.
+        usual = [peer for peer in PEERS if peer != TORCH] if options.quick else list(PEERS)
+        peers, left_out = available(options.against or usual)
     output = options.output
     if output is None and not options.quick and options.only is None and options.command != "tour":
         output = _RESULTS / f"{options.command}.json"

@@ -12,12 +12,16 @@ from benchmarks._stores import NAMES
 DEFAULTS: dict[str, dict[str, Any]] = {
     "encode": {"rounds": 7},
     "collect_freq": {"block_steps": 100},
+    "sinks": {"rounds": 5},
 }
 """What a command measures by default, where that is not Setting's."""
 
+ALONE = frozenset({"encode", "sinks", "ranks", "soak"})
+"""Commands that measure tbwriter alone."""
+
 QUICK: dict[str, Any] = {
     "scalars": 5000, "rounds": 2, "block_steps": 20, "blocks": 2, "memory_scalars": 200_000, "freqs": (1, 10),
-    "step_ms": 1.0, "sinks": ("none", "memory", "local", "slow5"), "quick": True,
+    "step_ms": 1.0, "sinks": ("none", "memory", "local", "slow5"), "most_ranks": 4, "minutes": 0.05, "quick": True,
 }  # fmt: skip
 """What `--quick` measures."""
 

@@ -132,9 +132,10 @@ def figures(
     walls = [one.wall for one in found.bare]
     step = spread(walls)
     what = "inside the calls that log" + (", and processor time of other threads" if loop.others_delay else "")
+    worked = ", but its processor time" if loop.others_delay else ""
     how = (
         f"{loop.how} Blocks of {setting.block_steps} steps, the median of {setting.blocks} rounds. The flush behind "
-        f"each is not in the time, as no training waits for it{', but its processor time' if loop.others_delay else ''}. "
+        f"each is not in the time, as no training waits for it{worked}. "
         f"A step without logging took {step.median:,.0f} us ({min(walls):,.0f} to {max(walls):,.0f})."
     )
     first = min(freq for _, freq in found.blocks)
