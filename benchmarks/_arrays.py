@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks import _child
-from benchmarks._measure import alternate, exact, ratio, spread
+from benchmarks._measure import alternate, exact, ratio, ratios, spreads
 from benchmarks._results import Figure, Target
 from benchmarks._setting import Setting
 from benchmarks._writers import EVENT_FILE, TBWRITER, TENSORBOARDX, open_writer
@@ -73,7 +73,7 @@ def histograms(setting: Setting) -> list[Figure]:
             title="Histogram of 1 M float32: processor time of threads other than the caller's",
             unit="ms",
             how=how,
-            values={writer: spread(others[writer]) for writer in writers},
+            values=spreads(others),
             targets=targets,
         ),
         Figure(
@@ -81,17 +81,17 @@ def histograms(setting: Setting) -> list[Figure]:
             title="Histogram of 1 M float32: processor time of all threads",
             unit="ms",
             how=how,
-            values={writer: spread(total[writer]) for writer in writers},
+            values=spreads(total),
             notes=[_ABOUT_BLAS],
-            ratios={f"{peer} / {TBWRITER}": ratio(total[peer], total[TBWRITER]) for peer in writers[1:]},
+            ratios=ratios(total, writers[1:], TBWRITER),
         ),
         Figure(
             name="histogram_caller",
             title="Histogram of 1 M float32: caller's time",
             unit="ms",
             how=how,
-            values={writer: spread(caller[writer]) for writer in writers},
-            ratios={f"{peer} / {TBWRITER}": ratio(caller[peer], caller[TBWRITER]) for peer in writers[1:]},
+            values=spreads(caller),
+            ratios=ratios(caller, writers[1:], TBWRITER),
         ),
         _memory(setting, [TBWRITER] if setting.quick else writers),
     ]

@@ -58,34 +58,19 @@ def count(setting: Setting) -> list[Figure]:
         + "; no time passes between the steps."
     )
     ours = found[TBWRITER]
-    figures = [
-        Figure(
-            name="syscalls_open",
-            title=f"System calls for {_COUNT} scalars: event files opened for writing",
-            unit="calls",
-            how=how,
-            values={writer: exact(counts.opens) for writer, counts in found.items()},
-            targets=[Target.judge("opens", "at most", 1, exact(ours.opens))],
-        ),
-        Figure(
-            name="syscalls_write",
-            title=f"System calls for {_COUNT} scalars: writes to event files, all threads",
-            unit="calls",
-            how=how,
-            values={writer: exact(counts.writes) for writer, counts in found.items()},
-            targets=[Target.judge("writes", "at most", 5, exact(ours.writes))],
-            notes=[f"Of tbwriter's, {ours.caller_writes} in the caller: the header, when the writer is made."],
-        ),
-        Figure(
-            name="syscalls_sync",
-            title=f"System calls for {_COUNT} scalars: fsync and fdatasync, caller's thread",
-            unit="calls",
-            how=how,
-            values={writer: exact(counts.caller_syncs) for writer, counts in found.items()},
-            targets=[Target.judge("syncs", "at most", 0, exact(ours.caller_syncs))],
-            notes=[f"In all of its threads tbwriter made {ours.syncs}, when it closed."],
-        ),
+    header = f"Of tbwriter's, {ours.caller_writes} in the caller: the header, when the writer is made."
+    close = f"In all of its threads tbwriter made {ours.syncs}, when it closed."
+    kinds = [
+        ("open", "event files opened for writing", "opens", 1, []),
+        ("write", "writes to event files, all threads", "writes", 5, [header]),
+        ("sync", "fsync and fdatasync, caller's thread", "caller_syncs", 0, [close]),
     ]
+    figures = []
+    for name, what, field, limit, notes in kinds:
+        calls = {writer: exact(getattr(counts, field)) for writer, counts in found.items()}
+        target = Target.judge(f"{name}s", "at most", limit, calls[TBWRITER])
+        title = f"System calls for {_COUNT} scalars: {what}"
+        figures.append(Figure(f"syscalls_{name}", title, "calls", how, calls, targets=[target], notes=notes))
     totals = {writer: exact(counts.total) for writer, counts in found.items() if counts.total is not None}
     if totals:
         title = f"System calls for {_COUNT} scalars: all, of any kind and thread"
