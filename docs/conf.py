@@ -13,7 +13,6 @@ from sphinx.environment import BuildEnvironment
 import tbwriter
 
 project = "tbwriter"
-author = "the authors of tbwriter"
 version = release = tbwriter.__version__
 
 extensions = [
@@ -47,6 +46,7 @@ html_theme = "furo"
 html_title = f"tbwriter {release}"
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 
 PACKAGES = ("tbwriter", "tbwriter.testing", "msbridge")
 

@@ -14,4 +14,6 @@ WITH_CODE = [page for page in PAGES if blocks(page)]
 def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path):
     for block, printed in run(page, tmp_path):
         if block.output is not None:
-            assert same(block.output, printed), f"{page}:{block.line}: printed\n{printed}\nthe page says\n{block.output}"
+            assert same(block.output, printed), (
+                f"{page}:{block.line}: printed\n{printed}\nthe page says\n{block.output}"
+            )
