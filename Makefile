@@ -2,7 +2,8 @@
 #
 #   make demo     trains with MindSpore on real data through the callback, and shows the curves
 #   make test     passes the tests: newest dependencies, oldest ones, NumPy 1, and the installed wheel
-#   make lint     ruff, mypy --strict, import-linter, generated code
+#   make lint     ruff, mypy --strict, import-linter, generated code, documentation
+#   make docs     builds the documentation: build/docs/index.html
 #   make bench    measures what logging costs on this machine
 #
 # MindSpore has wheels for Python 3.10 to 3.12; PYTHON=... chooses one.
@@ -19,9 +20,9 @@ PROTO := .venv-proto
 # Two at a time: many tests wait for a clock, a child process or a server.
 PYTEST_ARGS ?= -n 2 --dist worksteal
 
-.PHONY: help demo test test-newest test-oldest test-numpy1 test-wheel lint format proto bench clean
+.PHONY: help demo test test-newest test-oldest test-numpy1 test-wheel lint docs format proto bench clean
 help:
-	@sed -n '3,7s/^#   //p' Makefile
+	@sed -n '3,8s/^#   //p' Makefile
 
 define make_venv
 	@test -n "$(PYTHON)" || { echo "needs Python 3.10, 3.11 or 3.12 on the PATH, or PYTHON=/path/to/one"; exit 1; }
@@ -90,6 +91,12 @@ lint: $(NEWEST)/dev.done $(PROTO)/dev.done
 	$(NEWEST)/bin/mypy
 	$(NEWEST)/bin/lint-imports
 	$(PROTO)/bin/python proto/generate.py --check
+	@$(MAKE) --no-print-directory docs
+
+# -W -n: a warning, and a name that leads nowhere, is an error. -E: all pages anew, or unchanged ones would not warn.
+docs: $(NEWEST)/dev.done
+	GLOG_v=3 $(NEWEST)/bin/sphinx-build -W -n -E --keep-going --quiet --builder html docs build/docs
+	@echo "== documentation: build/docs/index.html"
 
 format: $(NEWEST)/dev.done
 	$(NEWEST)/bin/ruff check --fix .
