@@ -141,7 +141,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         self._place = ""  # where it writes
         self._opened = False  # this callback has written here before
         self._off = False
-        self._transfer_secs = _TRANSFER_SECS if flush_secs is None else half_flush_secs
+        self._transfer_secs = _TRANSFER_SECS if half_flush_secs is None else half_flush_secs
         self._params: Any = None  # MindSpore's, of the newest step
         self._depth = 0  # of `with`: Model.fit enters once more for each validation
         self._steps = StepCounter(initial_step)
