@@ -95,7 +95,11 @@ class Worker:
         asynchronous: bool,
         clock: Callable[[], float],
     ) -> None:
-        """Start the thread; with `asynchronous=False` there is none, and every put stores at once."""
+        """Start the thread; with `asynchronous=False` there is none, and every put stores at once.
+
+        So it is at the exit of the process, when nobody is left to close a writer.
+        """
+        asynchronous = asynchronous and not _live.exit_began()
         self.queue = EntryQueue(
             max_entries=max_entries,
             max_bytes=max_bytes,
@@ -126,6 +130,7 @@ class Worker:
         self._shipped_in_vain = -1  # what had arrived when a flush gave up waiting for a store
 
         self._outage = Outage()
+        self._sub_outage = Outage()  # of sub-runs alone, which holds up nothing else
         self._latency_secs = 0.0
         self._last_step = 0
         self._dropped_told = 0
@@ -135,6 +140,8 @@ class Worker:
         self._unstored = 0  # the size of entries that were taken and wait in _runs
 
         self._inline_lock = threading.RLock()
+        self._storing = False  # a call is at work without a thread, and a signal handler may be above it
+        self._ended = False
         self._thread = threading.Thread(target=self._run, name="tbwriter", daemon=True) if asynchronous else None
         if strict or not asynchronous:
             self.queue.watch()
@@ -154,8 +161,7 @@ class Worker:
         """
         self.queue.put(item, size, values)
         if self._thread is None and self._is_ours():
-            with self._inline_lock:
-                self._cycle(())
+            self._store_inline(())
         if self._strict:
             with self._cond:
                 failure, self._unraised = self._unraised, None
@@ -207,9 +213,9 @@ class Worker:
         request = _Request(level)
         if self._thread is None:
             with self._inline_lock:
-                if self._closing:
+                if self._ended:
                     return self._closed_well(level)
-                return self._cycle((request,)) and self._ship(request, timeout)
+                return self._store_inline((request,)) and self._ship(request, timeout)
         if threading.current_thread() is self._thread:
             return False  # from a handler of our own log lines
         with self._cond:
@@ -225,6 +231,25 @@ class Worker:
                     if request in waiting:
                         waiting.remove(request)
         return bool(request.reached)
+
+    def _store_inline(self, requests: Sequence[_Request]) -> bool:
+        """Do the thread's work in the caller; return whether all is stored.
+
+        A signal handler's call returns at once: the call that it interrupts stores what it added, and ends the writer
+        if it asked for that.
+        """
+        with self._inline_lock:
+            while not self._storing:
+                self._storing = True
+                try:
+                    stored = self._cycle(requests)
+                    if self._closing and not self._ended and not (stored and self.queue.entries):
+                        self._end()
+                finally:
+                    self._storing = False
+                if not (stored and self.queue.entries):
+                    return stored
+        return False
 
     def _await(self, request: _Request, timeout: float | None) -> None:
         if timeout is not None:
@@ -283,20 +308,20 @@ class Worker:
         # First of all: what is let in after the worker has seen _closing would never be stored.
         self.queue.close()
         with self._cond:
-            if self._closing:
+            if self._closing and (self._thread is not None or self._ended):
                 return
             self._closing = True
             self._close_by = time.monotonic() + min(timeout, _FOREVER_SECS)
             self._wake = True
             self._cond.notify_all()
         if self._thread is None:
-            with self._inline_lock:
-                self._cycle(())
-                self._end()
+            self._store_inline(())
 
     def finish_closing(self, timeout: float) -> None:
         """Wait for the end of the thread; say what is lost when it does not come."""
         thread = self._thread
+        if thread is None and not self._ended and self._is_ours():
+            return  # the call that a signal handler interrupts ends it, or else the exit
         ours = self._is_ours() and thread is not threading.current_thread()
         if thread is not None and ours and not self._hangs:
             thread.join(min(timeout, _FOREVER_SECS) + _GRACE_SECS)
@@ -313,9 +338,9 @@ class Worker:
             queued=self.queue.queued + runs.waiting,
             written=runs.written,
             dropped=self.queue.dropped + runs.dropped,
-            retries=self._outage.errors,
+            retries=self._outage.errors + self._sub_outage.errors,
             bytes=runs.bytes,
-            last_error=self._outage.last_error or runs.last_error(),
+            last_error=self._outage.last_error or self._sub_outage.last_error or runs.last_error(),
             flush_latency_secs=self._latency_secs,
         )
 
@@ -374,6 +399,14 @@ class Worker:
                 self._runs.drain()  # what an outage left comes first
             self._take_all()
             reached = self._runs.flush(level)
+        except SubRunError as exc:
+            # The run itself is stored and goes on.
+            with self._cond:
+                self._unraised = exc
+            self._sub_outage.failed(exc, self._runs.path)
+            self._outage.ended(self._runs.path)
+            self._release(self._runs.unbounded)
+            return False
         except OSError as exc:
             with self._cond:
                 self._unraised = exc
@@ -386,8 +419,8 @@ class Worker:
             self.queue.dropped += self._taken
             reached = False
         self._outage.ended(self._runs.path)
-        self.queue.stored(self._unstored)
-        self._unstored = 0
+        self._sub_outage.ended(self._runs.path)
+        self._release()
         self._latency_secs = time.monotonic() - begin
         with self._cond:
             self._progress += 1
@@ -402,6 +435,12 @@ class Worker:
                     self._requests.remove(request)
             self._cond.notify_all()
         return reached
+
+    def _release(self, keep: int = 0) -> None:
+        """Give back the room in the queue of what was taken, but for `keep` bytes."""
+        keep = min(keep, self._unstored)
+        self.queue.stored(self._unstored - keep)
+        self._unstored = keep
 
     def _take_all(self) -> None:
         """Encode what is in the queue now, in slices."""
@@ -435,6 +474,7 @@ class Worker:
             self._runs.add([Scalars(("tbwriter/dropped",), pack_floats([dropped]), self._last_step, self._clock())])
 
     def _end(self) -> None:
+        self._ended = True
         before = self.queue.dropped + self._runs.dropped
         self.queue.drop_all()
         self._runs.close(max(0.0, self._close_by - time.monotonic()))

@@ -45,7 +45,6 @@ class FileSink:
     """
 
     max_durability = Durability.SYNC
-    visible_at = Durability.OS
 
     def __init__(self, directory: str, *, name: str, header: bytes = b"", shared: bool | None = None) -> None:
         """Create `directory` where it is missing, and the segment `name` in it.
@@ -89,6 +88,11 @@ class FileSink:
     def name(self) -> str:
         """The file name of the current segment."""
         return self._name
+
+    @property
+    def visible_at(self) -> Durability:
+        """The level at which others see the records: on a shared file system they must be synced."""
+        return Durability.SYNC if self._shared else Durability.OS
 
     @property
     def _path(self) -> str:

@@ -36,6 +36,8 @@ _DOWN_SECS = 0.5
 _CANCEL_SECS = 0.5
 # Of a file system whose objects cannot be replaced.
 _SEALED_POLICY = SegmentPolicy(max_bytes=64 << 20, max_puts=1, min_interval=300.0, max_interval=300.0)
+# Where files grow: what is sent is what was written, however often.
+_APPENDING_POLICY = SegmentPolicy(max_bytes=16 << 20, max_puts=1 << 30, max_interval=10.0)
 
 _told_memory = threading.Event()
 
@@ -91,7 +93,7 @@ class SpooledObjectSink:
             store,
             self._url,
             self._spool,
-            policy or (_SEALED_POLICY if store.only_sealed else SegmentPolicy()),
+            policy or _policy_for(store),
             name=name,
             root=root,
             usage=self._usage,
@@ -210,7 +212,8 @@ class SpooledObjectSink:
     def _abandon(self) -> None:
         self._shipping.abandon()
         self._store.uploader.wake(self._shipping)
-        self._shipping.ended.wait(_CANCEL_SECS)
+        if self._store.can_cancel:
+            self._shipping.ended.wait(_CANCEL_SECS)
 
     def _tell_left(self) -> None:
         left, error = self._shipping.left(), self._shipping.counts.last_error
@@ -226,6 +229,12 @@ class SpooledObjectSink:
                 self._spool.directory,
                 error,
             )
+
+
+def _policy_for(store: Store) -> SegmentPolicy:
+    if store.only_sealed:
+        return _SEALED_POLICY
+    return _APPENDING_POLICY if store.appends else SegmentPolicy()
 
 
 def _root(spool_dir: str | None) -> Path | None:

@@ -343,14 +343,14 @@ class Shipping:
             return head, head.size
 
     def _put(self, name: str, data: bytes) -> None:
-        self._store.put(f"{self._url.rstrip('/')}/{name}", data, self._began)
+        sent = self._store.put(f"{self._url.rstrip('/')}/{name}", data, self._began)
         with self._cond:
             self._call = None
         self._store.worked(self._url)
         self._backoff.reset()
         self._retry_at = -math.inf
         self.counts.puts += 1
-        self.counts.uploaded += len(data)
+        self.counts.uploaded += sent
 
     def _began(self, call: Future[Any]) -> None:
         with self._cond:

@@ -35,10 +35,15 @@ _DRIVERS = {
     "abfs": ("abfs", "adlfs"),
     "abfss": ("abfs", "adlfs"),
     "oss": ("oss", "ossfs"),
+    "sftp": ("sftp", "paramiko"),
+    "ssh": ("sftp", "paramiko"),
+    "smb": ("smb", "smbprotocol"),
     "hdfs": ("hdfs", "pyarrow"),
     "webhdfs": ("webhdfs", "requests"),
 }
 SCHEMES = frozenset(_DRIVERS)
+# Files can grow there.
+APPENDING = frozenset({"sftp", "smb", "ssh"})
 # The least time between two puts of one object: Google allows one a second.
 _MIN_GAP_SECS = {"gs": 1.0}
 # No object is replaced while it is read there, so each is stored once.
@@ -54,6 +59,7 @@ _REFUSING = (FileNotFoundError, NotImplementedError, PermissionError)  # NotImpl
 # Errors of the drivers' own kinds that waiting does not mend.
 _REFUSALS = frozenset(
     {
+        *("AuthenticationException", "BadHostKeyException", "LogonFailure", "PasswordRequiredException"),  # sftp, smb
         *("ClientAuthenticationError", "DefaultCredentialsError", "InvalidRegionError", "NoCredentialsError"),
         *("ParamValidationError", "PartialCredentialsError", "ProfileNotFound", "RefreshError", "TokenRetrievalError"),
     }
@@ -65,6 +71,11 @@ class Store:
 
     Methods may be called from any thread and block until the store has answered.
     """
+
+    appends = False
+    """Whether a put sends only what is new."""
+    can_cancel = True
+    """Whether a put that has begun can be broken off."""
 
     def __init__(self, scheme: str, options: Mapping[str, Any]) -> None:
         """Load the driver.
@@ -82,14 +93,17 @@ class Store:
         self._outage_since: float | None = None
         self._fs = self._driver(package)
 
-    def _driver(self, package: str) -> Any:
+    def _kind(self, package: str) -> Any:
         import fsspec  # only when a URL asks for it
 
         try:
-            kind = fsspec.get_filesystem_class(self.protocol)
+            return fsspec.get_filesystem_class(self.protocol)
         except ImportError as exc:
             name = package or "its driver"
             raise ImportError(f"{self.scheme}:// needs {name}: pip install {package or '<package>'} ({exc})") from exc
+
+    def _driver(self, package: str) -> Any:
+        kind = self._kind(package)
         options = _with_defaults(self.scheme, self.protocol, self.options)
         if getattr(kind, "async_impl", False):
             options.update(loop=io_loop(), asynchronous=False)
@@ -100,6 +114,7 @@ class Store:
         except (TypeError, ValueError) as exc:
             names = sorted(self.options)
             raise ValueError(f"{self.scheme}://: storage_options {names} are refused: {self.words(exc)}") from None
+        self.can_cancel = hasattr(fs, "_pipe_file")
         if self.protocol == "s3":
             fs.retries = 1  # repeating is the uploader's, which can be waited for, counted and cancelled
         return fs
@@ -114,8 +129,8 @@ class Store:
         rest = url.split("://", 1)[1]
         return cast("str", self._fs._strip_protocol(f"{self.protocol}://{rest}"))
 
-    def put(self, url: str, data: bytes, started: Callable[[Future[Any]], object] = lambda _: None) -> None:
-        """Store an object, whole and at once; what was there is replaced.
+    def put(self, url: str, data: bytes, started: Callable[[Future[Any]], object] = lambda _: None) -> int:
+        """Store an object, whole and at once; what was there is replaced. Return how many bytes were sent.
 
         Args:
             url: where.
@@ -123,12 +138,13 @@ class Store:
             started: is given the running call, where the driver has one that can be cancelled.
         """
         path = self.path(url)
-        if not hasattr(self._fs, "_pipe_file"):
+        if not self.can_cancel:
             if self.only_sealed:
                 self._fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
             self._fs.pipe_file(path, data)
-            return
-        self._wait(self._fs._pipe_file(path, data), _CALL_SECS + len(data) * _SECS_PER_BYTE, started)
+        else:
+            self._wait(self._fs._pipe_file(path, data), _CALL_SECS + len(data) * _SECS_PER_BYTE, started)
+        return len(data)
 
     def _wait(
         self, call: Coroutine[Any, Any, _T], secs: float, started: Callable[[Future[Any]], object] = lambda _: None
@@ -271,7 +287,12 @@ def store_for(url: str, options: Mapping[str, Any] | None) -> Store:
     Raises:
         ImportError, ValueError: as `Store`.
     """
-    scheme = url.split("://", 1)[0]
+    scheme, rest = url.split("://", 1)
+    if scheme in APPENDING:
+        from tbwriter.sinks._appending import AppendingStore
+
+        key = (f"{scheme}://{rest.split('/', 1)[0]}", repr(sorted((options or {}).items(), key=lambda item: item[0])))
+        return _stores.get(key) or _stores.setdefault(key, AppendingStore(url, options or {}))
     environment = _endpoint({}) if _DRIVERS.get(scheme, ("",))[0] == "s3" else ""
     key = (scheme, repr(sorted((options or {}).items(), key=lambda item: item[0])) + environment)
     # Without a lock: a driver may ask the network for credentials, and others must not wait for that.
