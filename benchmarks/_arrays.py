@@ -138,7 +138,7 @@ def images(setting: Setting) -> list[Figure]:
             title=f"Image of {_SIDE} by {_SIDE} RGB: caller's time",
             unit="ms",
             how=how + " tbwriter copies the array in the caller.",
-            values={writer: spread(caller[writer]) for writer in writers},
+            values=spreads(caller),
             ratios={f"{peer} / {TBWRITER}": ratio(caller[peer], caller[TBWRITER]) for peer in writers[1:]},
             targets=targets,
         ),
@@ -147,7 +147,7 @@ def images(setting: Setting) -> list[Figure]:
             title=f"Image of {_SIDE} by {_SIDE} RGB: processor time of all threads",
             unit="ms",
             how=how,
-            values={writer: spread(total[writer]) for writer in writers},
+            values=spreads(total),
             ratios={f"{peer} / {TBWRITER}": ratio(total[peer], total[TBWRITER]) for peer in writers[1:]},
         ),
     ]
