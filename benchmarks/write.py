@@ -18,5 +18,6 @@ FIGURES: dict[str, Callable[[Setting], list[Figure]]] = {
     "loop_gil": _loop.holding_gil,
     "syscalls": _syscalls.count,
     "histogram": _arrays.histograms,
+    "image": _arrays.images,
     "memory": _memory.growth,
 }
