@@ -65,6 +65,8 @@ class SummaryWriter:
         rank: adds `rank_<rank>` to the directory.
         spool_dir: where data waits on this machine until an object store has it; None takes `TBWRITER_SPOOL_DIR`, or
             `~/.local/state/tbwriter/spool`. Local storage does not use it.
+        shipper: "process" starts a small process that ships what is left in the spool when this one was killed; without
+            it the next run with this URL does, or `tbwriter ship`.
 
     Raises:
         SinkError: the directory or the first file cannot be created; an object store's bucket or key is wrong. A store
@@ -94,6 +96,7 @@ class SummaryWriter:
         coalesce: bool = True,
         rank: int | None = None,
         spool_dir: str | os.PathLike[str] | None = None,
+        shipper: sinks.Shipper = "thread",
     ) -> None:
         self._settings = Settings.checked(
             url=_directory(log_dir, logdir, comment, rank),
@@ -111,6 +114,7 @@ class SummaryWriter:
             asynchronous=asynchronous,
             coalesce=coalesce,
             spool_dir=spool_dir,
+            shipper=shipper,
         )
         self._reset()
         if write_to_disk:

@@ -22,6 +22,7 @@ DEFAULTS = {
     "asynchronous": True,
     "coalesce": True,
     "spool_dir": None,
+    "shipper": "thread",
 }
 
 
