@@ -18,7 +18,7 @@ from tbwriter.errors import (
 )
 from tbwriter.event_file_writer import EventFileWriter
 from tbwriter.reader import Event, Fault, FileReport, Report, Value, read_events, verify
-from tbwriter.sinks import Durability, SegmentPolicy, Sink, SinkStatus, open_sink, register_sink
+from tbwriter.sinks import Durability, SegmentPolicy, Shipped, Sink, SinkStatus, open_sink, register_sink, ship
 from tbwriter.writer import SummaryWriter
 
 __version__ = "0.1.0"
@@ -34,6 +34,7 @@ __all__ = [
     "Report",
     "SegmentLostError",
     "SegmentPolicy",
+    "Shipped",
     "Sink",
     "SinkError",
     "SinkStatus",
@@ -46,5 +47,6 @@ __all__ = [
     "open_sink",
     "read_events",
     "register_sink",
+    "ship",
     "verify",
 ]

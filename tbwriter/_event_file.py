@@ -38,6 +38,7 @@ class Place:
     pid: int = 0
     host: str = "localhost"
     spool_dir: str | None = None
+    shipper: sinks.Shipper = "thread"
     probe: bool = True
     """Whether an object store is asked before the first file: not from the worker's thread, which waits for none."""
 
@@ -265,6 +266,7 @@ class EventFile:
                     storage_options=place.storage_options,
                     spool_dir=place.spool_dir,
                     probe=place.probe,
+                    shipper=place.shipper,
                 )
             except FileExistsError:
                 if name in existing:

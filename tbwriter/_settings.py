@@ -19,6 +19,7 @@ from tbwriter._naming import host_name
 from tbwriter._queue import OnFull
 from tbwriter._runs import Runs
 from tbwriter.errors import SinkError
+from tbwriter.sinks import Shipper
 
 _DEFAULT_QUEUE = 250_000
 # torch and tensorboardX take 10, after which their add_* waits for the disk. Ours must not.
@@ -50,6 +51,7 @@ class Settings:
     asynchronous: bool
     coalesce: bool
     spool_dir: str | None
+    shipper: Shipper
     max_outputs: int | None = None
     max_tag_bytes: int | None = None
 
@@ -87,6 +89,8 @@ class Settings:
             )
         if values["spool_dir"] is not None:
             values["spool_dir"] = os.path.abspath(os.path.expanduser(os.fspath(values["spool_dir"])))
+        if values["shipper"] not in ("thread", "process"):
+            raise ValueError(f"shipper must be 'thread' or 'process', got {values['shipper']!r}")
         if values["on_full"] not in ("block", "drop", "raise"):
             raise ValueError(f"on_full must be 'block', 'drop' or 'raise', got {values['on_full']!r}")
         if values["flush_secs"] is not None:
@@ -121,6 +125,7 @@ class Settings:
             pid=os.getpid(),
             host=host_name(),
             spool_dir=self.spool_dir,
+            shipper=self.shipper,
         )
         try:
             runs = Runs(place, purge_step=self.purge_step, clock=time.time, coalesce=self.coalesce)

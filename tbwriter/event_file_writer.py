@@ -65,6 +65,7 @@ class EventFileWriter(EventMethods):
             asynchronous=True,
             coalesce=True,
             spool_dir=spool_dir,
+            shipper="thread",
         )
         self._url = settings.url
         self._worker = settings.open(owner=self)

@@ -65,6 +65,8 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             what comes after that is left out, counted as dropped and said once a tag. Scalars have no such limit.
         spool_dir: where data waits on this machine until an object store has it; None takes `TBWRITER_SPOOL_DIR`, or
             `~/.local/state/tbwriter/spool`. Local storage does not use it.
+        shipper: "process" starts a small process that ships what is left in the spool when this one was killed; without
+            it the next run with this URL does, or `tbwriter ship`.
 
     Raises:
         SinkError: the directory or the first file cannot be created; an object store's bucket or key is wrong. A store
@@ -97,6 +99,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         max_outputs: int | None = None,
         max_tag_bytes: int | None = None,
         spool_dir: str | os.PathLike[str] | None = None,
+        shipper: sinks.Shipper = "thread",
     ) -> None:
         self._settings = Settings.checked(
             url=_directory(log_dir, logdir, comment, rank),
@@ -117,6 +120,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             max_outputs=max_outputs,
             max_tag_bytes=max_tag_bytes,
             spool_dir=spool_dir,
+            shipper=shipper,
         )
         self._reset()
         if write_to_disk:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
 
 from tbwriter.sinks._base import Durability, Sink, SinkStatus
 from tbwriter.sinks._file import FileSink
 from tbwriter.sinks._memory import MemorySink
 from tbwriter.sinks._mounts import file_system, is_shared
 from tbwriter.sinks._policy import SegmentPolicy
+from tbwriter.sinks._ship import Shipped, ship
 from tbwriter.sinks._side import put_file
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = [
     "MemorySink",
     "PathLike",
     "SegmentPolicy",
+    "Shipped",
     "Sink",
     "SinkStatus",
     "defaults",
@@ -40,10 +42,12 @@ __all__ = [
     "open_sink",
     "put_file",
     "register_sink",
+    "ship",
 ]
 
 PathLike = os.PathLike[str]
 Opener = Callable[[str, str, bytes, Mapping[str, Any]], Sink]
+Shipper = Literal["thread", "process"]
 Lister = Callable[[str, Mapping[str, Any]], list[str]]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -276,6 +280,7 @@ def open_sink(
     spool_dir: str | os.PathLike[str] | None = None,
     policy: SegmentPolicy | None = None,
     probe: bool = True,
+    shipper: Shipper = "thread",
 ) -> Sink:
     """Open the sink that serves `url` and begin the segment `name` in it.
 
@@ -288,6 +293,7 @@ def open_sink(
         policy: when an object store gets a request; None is the default for it.
         probe: wait, a few seconds at most, for an object store's first answer, so that a wrong bucket or key is an
             error here; False does not, and such an error is only logged.
+        shipper: "process" starts a small process that ships what is left when this one was killed.
 
     Raises:
         ValueError: nothing serves `url`. ImportError: the store's driver is missing. FileExistsError: `name` exists.
@@ -310,6 +316,7 @@ def open_sink(
             spool_dir=None if spool_dir is None else os.fspath(spool_dir),
             policy=policy,
             probe=probe,
+            shipper=shipper,
         )
     _refuse_options(place, options)
     return FileSink(place, name=name, header=header)

@@ -62,6 +62,7 @@ class SpooledObjectSink:
         spool_dir: str | None = None,
         policy: SegmentPolicy | None = None,
         probe: bool = True,
+        shipper: str = "thread",
     ) -> None:
         """Begin the segment `name`.
 
@@ -73,6 +74,7 @@ class SpooledObjectSink:
             spool_dir: as in `open_sink`.
             policy: as in `open_sink`.
             probe: as in `open_sink`.
+            shipper: as in `open_sink`.
 
         Raises:
             FileExistsError: there is such a segment. OSError: the store refuses: bucket, key or permission.
@@ -103,6 +105,10 @@ class SpooledObjectSink:
             self._shipping.wait_for_first_put(_DOWN_SECS if store.is_down else _FIRST_PUT_SECS)
             self._raise_refusal()
         _live[self._url] = self
+        if shipper == "process" and self._spool.directory:
+            from tbwriter.sinks._shipper import watch
+
+            watch(self._spool.directory, store.options)
 
     @property
     def name(self) -> str:

@@ -119,7 +119,7 @@ class Shipping:
         """Bytes that came in, over all segments."""
         self._acked = 0
         self._wanted = 0
-        self._lost = False
+        self._lost_at = math.inf  # from here on the store cannot have everything: the spool has lost some
         self._closing = False
         self._abandoned = False
         self._call: Future[Any] | None = None
@@ -185,9 +185,8 @@ class Shipping:
             return self._shipped()
 
     def _shipped(self) -> int:
-        if self._sides:
-            return min(self._acked, self._sides[0].position - 1)
-        return self._acked
+        waiting = self._sides[0].position - 1 if self._sides else self._acked
+        return int(min(self._acked, waiting, self._lost_at))
 
     def want(self, mark: int) -> None:
         """Ask for everything up to `mark` bytes at once."""
@@ -198,7 +197,7 @@ class Shipping:
         """Wait until the store has everything up to `mark` bytes; return whether it has."""
         with self._cond:
             self._cond.wait_for(lambda: self._shipped() >= mark or self.ended.is_set(), timeout)
-            return self._shipped() >= mark and not self._lost
+            return self._shipped() >= mark
 
     def wait_for_first_put(self, timeout: float) -> None:
         """Wait until the store has taken, or refused, something."""
@@ -308,7 +307,7 @@ class Shipping:
         except OSError as exc:
             _log.error("%s/%s: lost from the spool: %s", without_user(self._url), side.name, exc)
             with self._cond:
-                self._lost = True
+                self._lost_at = min(self._lost_at, side.position - 1)
                 self._sides.popleft()
             return
         self._put(side.name, data)
@@ -369,7 +368,7 @@ class Shipping:
     def _lose(self, segment: _Segment, size: int, exc: OSError) -> None:
         _log.error("%s/%s: %d bytes are lost from the spool: %s", without_user(self._url), segment.name, size, exc)
         with self._cond:
-            self._lost = True
+            self._lost_at = min(self._lost_at, self._acked)
             segment.sealing = True
         self._acknowledge(segment, size)
 

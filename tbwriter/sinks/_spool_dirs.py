@@ -112,7 +112,7 @@ if hasattr(os, "register_at_fork"):
 # -- the root
 
 
-def default_root() -> list[Path]:
+def default_roots() -> list[Path]:
     """Return where spools may be, the best place first."""
     given = os.environ.get("TBWRITER_SPOOL_DIR")
     if given:
@@ -128,7 +128,7 @@ def usable_root(spool_dir: str | os.PathLike[str] | None) -> Path:
     Raises:
         OSError: none can.
     """
-    roots = [Path(spool_dir).expanduser()] if spool_dir is not None else default_root()
+    roots = [Path(spool_dir).expanduser()] if spool_dir is not None else default_roots()
     failure: OSError | None = None
     for root in roots:
         try:
@@ -158,8 +158,14 @@ def spooled_names(root: Path, url: str) -> list[str]:
 def leftovers(root: Path, url: str | None = None) -> Iterator[Leftover]:
     """Take what dead owners left, for one URL or for all, the oldest first."""
     for path in _directories(root, url):
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            yield Leftover(path)
+        yield from take(path)
+
+
+def take(path: Path) -> list[Leftover]:
+    """Take one spool directory; nothing where its owner lives."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        return [Leftover(path)]
+    return []
 
 
 def is_being_taken(root: Path, url: str) -> bool:

@@ -4,11 +4,14 @@ import importlib.util
 import itertools
 import logging
 import os
+import sys
+from pathlib import Path
 
 import pytest
 from proxy import Proxy
 from servers import KEY, SECRET, Azurite, FakeGcs, Moto, RcloneS3, SeaweedFS, client, unavailable
 
+sys.path.append(str(Path(__file__).parents[1] / "crash"))  # for children.py
 _numbers = itertools.count()
 
 

@@ -23,6 +23,7 @@ DEFAULTS = {
     "asynchronous": True,
     "coalesce": True,
     "spool_dir": None,
+    "shipper": "thread",
 }
 
 
