@@ -183,7 +183,7 @@ def test_a_description_given_in_a_block_stays(writer, place):
 
 
 def test_a_block_of_nothing_is_refused(writer):
-    with pytest.raises(ValueError, match="^use_metadata needs a global_step or a walltime$"), writer.use_metadata():
+    with pytest.raises(ValueError, match=r"^use_metadata needs a global_step or a walltime$"), writer.use_metadata():
         pass
 
 
@@ -234,9 +234,13 @@ def test_hyper_parameters_go_into_the_run_itself_and_end_with_it(writer, place):
 
 
 def test_an_exception_makes_the_trial_a_failure(place):
-    with pytest.raises(KeyError), SummaryWriter(place) as writer:
-        writer.add_hparams({"lr": 0.1}, {})
-        raise KeyError
+    def train():
+        with SummaryWriter(place) as writer:
+            writer.add_hparams({"lr": 0.1}, {})
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        train()
     assert row(place)[1] == ["STATUS_FAILURE"]
 
 
@@ -295,12 +299,12 @@ def test_a_name_that_leads_out_of_the_run_is_refused(name, writer):
 
 
 def test_two_names_at_once_are_refused(writer):
-    with pytest.raises(ValueError, match="are two names of one argument; give one$"):
+    with pytest.raises(ValueError, match=r"are two names of one argument; give one$"):
         writer.add_hparams({"lr": 0.1}, {}, run_name="a", name="b")
 
 
 def test_a_metric_that_is_no_number_is_refused_before_anything_is_added(writer, place):
-    with pytest.raises(TypeError, match="^tag 'accuracy': "):
+    with pytest.raises(TypeError, match=r"^tag 'accuracy': "):
         writer.add_hparams({"lr": 0.1}, {"accuracy": "good"})
     writer.close()
     assert read(place) == {}
@@ -342,7 +346,7 @@ def test_a_mesh_without_colours_first_may_have_them_later(writer, place):
 def test_images_and_videos_may_share_a_tag_and_sounds_may_not(writer):
     writer.add_image("t", RNG.random((3, 4, 5)))
     writer.add_video("t", RNG.random((1, 2, 3, 8, 8)))
-    with pytest.raises(ValueError, match="^tag 't' holds images already and cannot hold a sound; use another tag$"):
+    with pytest.raises(ValueError, match=r"^tag 't' holds images already and cannot hold a sound; use another tag$"):
         writer.add_audio("t", [0.0])
 
 
@@ -360,7 +364,7 @@ def test_a_graph_may_be_bytes_or_a_message(writer, place):
 
 @pytest.mark.parametrize("model", [None, "graph.pb", object()])
 def test_what_is_no_graph_is_refused(model, writer):
-    with pytest.raises(TypeError, match="^model is .*, want a GraphDef, serialised or not, or a torch module$"):
+    with pytest.raises(TypeError, match=r"^model is .*, want a GraphDef, serialised or not, or a torch module$"):
         writer.add_graph(model)
 
 
@@ -393,7 +397,7 @@ def test_an_onnx_model_may_be_a_path_or_a_message(writer, place, tmp_path):
 )
 def test_what_is_no_onnx_model_is_refused(arguments, options, writer):
     with pytest.raises(
-        TypeError, match="^(add_onnx_graph takes one model|model is .*, want the path of an ONNX model)"
+        TypeError, match=r"^(add_onnx_graph takes one model|model is .*, want the path of an ONNX model)"
     ):
         writer.add_onnx_graph(*arguments, **options)
 

@@ -50,44 +50,6 @@ def positional(function):
     ]
 
 
-METHODS = [
-    "add_scalar",
-    "add_scalars",
-    "add_histogram",
-    "add_image",
-    "add_images",
-    "add_text",
-    "flush",
-    "close",
-]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_order_of_arguments_is_tensorboardx(method):
-    """What follows `walltime` differs between torch and tensorboardX, so it is by name only."""
-    package = pytest.importorskip("tensorboardX")
-    theirs = positional(getattr(package.SummaryWriter, method))
-    ours = positional(getattr(SummaryWriter, method))
-    common = theirs[: theirs.index("walltime") + 1] if "walltime" in theirs else theirs
-    assert ours[: len(common)] == common
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_order_of_arguments_is_torchs(method):
-    torch = pytest.importorskip("torch.utils.tensorboard")
-    theirs = positional(getattr(torch.SummaryWriter, method))
-    ours = positional(getattr(SummaryWriter, method))
-    common = theirs[: theirs.index("walltime") + 1] if "walltime" in theirs else theirs
-    assert ours[: len(common)] == common
-
-
-def test_every_argument_of_torchs_methods_is_taken():
-    torch = pytest.importorskip("torch.utils.tensorboard")
-    for method in METHODS:
-        theirs = set(inspect.signature(getattr(torch.SummaryWriter, method)).parameters)
-        assert theirs <= set(inspect.signature(getattr(SummaryWriter, method)).parameters), method
-
-
 def test_the_arguments_of_the_constructor_are_torchs_in_order():
     """As of torch 2.x: log_dir, comment, purge_step, max_queue, flush_secs, filename_suffix; tensorboardX adds one."""
     assert positional(SummaryWriter) == [
@@ -99,10 +61,6 @@ def test_the_arguments_of_the_constructor_are_torchs_in_order():
         "filename_suffix",
         "write_to_disk",
     ]
-
-
-def test_the_arguments_of_a_histogram_are_torchs_in_order():
-    assert positional(SummaryWriter.add_histogram) == ["tag", "values", "global_step", "bins", "walltime", "max_bins"]
 
 
 def test_calls_by_position_mean_what_they_mean_in_torch(writer, tmp_path):

@@ -79,7 +79,9 @@ def add_other_kinds(writer: SummaryWriter) -> None:
     writer.add_audio("a", [0.0, 0.5], 1, 16000, 1234.5, copy=False)
     writer.add_pr_curve("p", [True], [0.5], 1, 201, weights=None, walltime=1234.5, copy=False)
     writer.add_pr_curve_raw("q", [1], [1], [1], [1], [1.0], [1.0], 1, num_thresholds=127, weights=None)
-    writer.add_mesh("m", zeros, colors=zeros, faces=None, config_dict={"camera": {"fov": 75}}, global_step=1, copy=False)
+    writer.add_mesh(
+        "m", zeros, colors=zeros, faces=None, config_dict={"camera": {"fov": 75}}, global_step=1, copy=False
+    )
     writer.add_hparams({"lr": 0.1, "opt": "adam"}, {"acc": 1}, hparam_domain_discrete={"lr": [0.1]}, run_name="one")
     writer.add_hparams({"lr": 0.1}, {"acc": 1.0}, name="two", global_step=1)
     writer.add_custom_scalars({"c": {"t": ["Multiline", ["loss"]]}})

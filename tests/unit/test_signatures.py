@@ -138,6 +138,19 @@ def test_what_one_of_them_takes_is_taken_by_name(method):
     assert defaults(method, inspect.Parameter.KEYWORD_ONLY).items() >= BY_NAME[method].items()
 
 
+@pytest.mark.parametrize("package", ["torch.utils.tensorboard", "tensorboardX"])
+def test_the_tables_are_what_an_installed_package_has(package):
+    theirs = pytest.importorskip(package).SummaryWriter
+    for method in SHARED:
+        if not hasattr(theirs, method):
+            continue  # one of the two has it
+        parameters = inspect.signature(getattr(theirs, method)).parameters
+        names = [name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD and name != "self"]
+        shared = [name for name in SHARED[method] if name != "prototxt"]
+        assert names[: len(shared)] == shared, method
+        assert set(names) <= {*SHARED[method], *BY_NAME.get(method, ())}, method
+
+
 def test_the_rest_of_their_names_is_there():
     for name in ("close", "flush", "get_logdir", "file_writer", "all_writers", "log_dir", "__enter__", "__exit__"):
         assert hasattr(SummaryWriter, name), name
