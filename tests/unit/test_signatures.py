@@ -141,14 +141,14 @@ def test_what_one_of_them_takes_is_taken_by_name(method):
 @pytest.mark.parametrize("package", ["torch.utils.tensorboard", "tensorboardX"])
 def test_the_tables_are_what_an_installed_package_has(package):
     theirs = pytest.importorskip(package).SummaryWriter
-    for method in SHARED:
+    for method, arguments in SHARED.items():
         if not hasattr(theirs, method):
             continue  # one of the two has it
         parameters = inspect.signature(getattr(theirs, method)).parameters
         names = [name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD and name != "self"]
-        shared = [name for name in SHARED[method] if name != "prototxt"]
+        shared = [name for name in arguments if name != "prototxt"]
         assert names[: len(shared)] == shared, method
-        assert set(names) <= {*SHARED[method], *BY_NAME.get(method, ())}, method
+        assert set(names) <= {*arguments, *BY_NAME.get(method, ())}, method
 
 
 def test_the_rest_of_their_names_is_there():
