@@ -4,6 +4,7 @@
 #   make test     passes the tests: newest dependencies, oldest ones, NumPy 1, and the installed wheel
 #   make lint     ruff, mypy --strict, import-linter, generated code
 #   make bench    measures what logging costs on this machine
+#   make gallery  fills every dashboard of TensorBoard and takes its picture; needs Chromium
 #
 # MindSpore has wheels for Python 3.10 to 3.12; PYTHON=... chooses one.
 
@@ -19,9 +20,9 @@ PROTO := .venv-proto
 # Two at a time: many tests wait for a clock, a child process or a server.
 PYTEST_ARGS ?= -n 2 --dist worksteal
 
-.PHONY: help demo test test-newest test-oldest test-numpy1 test-wheel lint format proto bench clean
+.PHONY: help demo test test-newest test-oldest test-numpy1 test-wheel lint format proto bench gallery clean
 help:
-	@sed -n '3,7s/^#   //p' Makefile
+	@sed -n '3,8s/^#   //p' Makefile
 
 define make_venv
 	@test -n "$(PYTHON)" || { echo "needs Python 3.10, 3.11 or 3.12 on the PATH, or PYTHON=/path/to/one"; exit 1; }
@@ -102,6 +103,10 @@ bench: $(NEWEST)/dev.done
 	@$(NEWEST)/bin/python $(PIP_INSTALL) --group bench
 	$(NEWEST)/bin/python -m benchmarks encode
 	$(NEWEST)/bin/python -m benchmarks write
+
+gallery: $(NEWEST)/dev.done
+	PICTURES=docs/gallery $(NEWEST)/bin/python -m pytest -rs tests/integration/test_gallery_pages.py
+	$(NEWEST)/bin/python demo/gallery.py
 
 clean:
 	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
