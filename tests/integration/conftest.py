@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from needs import cannot_run
 from tensorboard_http import LOAD_FAST, TensorBoard
 
 _number = itertools.count()
@@ -39,7 +40,7 @@ def tensorboard(request, tensorboards):
 def need(*packages):
     for package in packages:
         if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
+            cannot_run(f"{package} is not installed")
 
 
 @pytest.fixture(scope="session")

@@ -10,17 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from needs import cannot_run
 from PIL import Image
 from waiting import wait_until
 
 playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
-pytestmark = [
-    pytest.mark.readers,
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
-]
+pytestmark = [pytest.mark.readers, pytest.mark.slow]
 
 SHOWN_SECS = 60
 FIRST_GROUP = "tf-category-paginated-view:first-of-type"
@@ -30,11 +26,14 @@ TRIALS = [f"trials/{number}" for number in range(1, 5)]
 
 @pytest.fixture(scope="module")
 def browser():
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        cannot_run("Chromium is not installed")
     # A sandbox needs rights that containers lack; without a GPU, WebGL is drawn by SwiftShader.
     options = ["--no-sandbox", "--enable-unsafe-swiftshader"]
     playwright.expect.set_options(timeout=SHOWN_SECS * 1000)
     with playwright.sync_playwright() as api:
-        browser = api.chromium.launch(executable_path=CHROMIUM, args=options)
+        browser = api.chromium.launch(executable_path=chromium, args=options)
         yield browser
         browser.close()
 
