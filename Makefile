@@ -38,7 +38,7 @@ $(NEWEST)/demo.done: pyproject.toml
 
 $(NEWEST)/dev.done: pyproject.toml
 	$(call make_venv,$(NEWEST),newest dependencies and development tools)
-	@$(NEWEST)/bin/python $(PIP_INSTALL) --editable . --group dev
+	@$(NEWEST)/bin/python $(PIP_INSTALL) --editable . --group dev $(if $(CI),--group peers)
 	@touch $@
 
 $(OLDEST)/dev.done: pyproject.toml tests/oldest.txt

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from needs import cannot_run
+from needs import need
 from tensorboard_http import LOAD_FAST, TensorBoard
 
 _number = itertools.count()
@@ -35,12 +35,6 @@ def tensorboard(request, tensorboards):
     """A running TensorBoard, once with each reader."""
     need("tensorboard", "tensorboard_data_server")
     return tensorboards(request.param)
-
-
-def need(*packages):
-    for package in packages:
-        if importlib.util.find_spec(package) is None:
-            cannot_run(f"{package} is not installed")
 
 
 @pytest.fixture(scope="session")
