@@ -1,5 +1,6 @@
 """What a test needs of the machine it runs on."""
 
+import importlib.util
 import os
 
 import pytest
@@ -10,3 +11,10 @@ def cannot_run(reason):
     if os.environ.get("CI") == "true":
         pytest.fail(f"CI must be able to run this: {reason}")
     pytest.skip(reason)
+
+
+def need(*packages):
+    """Go on if these can be imported."""
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            cannot_run(f"{package} is not installed")
