@@ -2,10 +2,11 @@
 
 Three facts of MindSpore 2.10 with NumPy 2 shape this file. A host read of a bfloat16 tensor is a TypeError or ends the
 process, so everything is cast to float32 on the device first. Operators that take a Python tuple or number (`reshape`,
-`a * b`) touch NumPy's C interface, and the first such touch of a process is a SystemError; the operators used here
-take tensors only. And a kernel that does not exist is found out late, in another operator's call.
+`a * b`) touch NumPy's C interface, and the first such touch of a process is a SystemError; `touch_numpy` makes it
+harmless when a training begins. And a kernel that does not exist is found out late, in another operator's call.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,6 +32,12 @@ _NUMBERS = frozenset(
         "float16", "bfloat16", "float32", "float64",
     )
 )  # fmt: skip
+
+
+def touch_numpy() -> None:
+    """Take the first touch of NumPy's C interface in this process, and its SystemError, upon us."""
+    with contextlib.suppress(SystemError):
+        ops.Reshape()(ms.Tensor([1.0], ms.float32), (1,))
 
 
 def is_tensor(value: object) -> bool:
@@ -63,6 +70,22 @@ def to_scalar(tensor: Any) -> Any:
 def copy_scalar(tensor: Any) -> Any:
     """Make a tensor with one element a new float32 of shape [], on the device."""
     return mint.sum(to_float32(tensor))
+
+
+def checked_scalar(value: Any, what: str) -> Any:
+    """Give a number as float, and a tensor with one element as a new device scalar.
+
+    Raises:
+        TypeError: it is no number. ValueError: it has not exactly one element.
+    """
+    if not is_tensor(value) and not isinstance(value, int | float | np.number | np.bool_ | np.ndarray):
+        raise TypeError(f"{what}: want a number or a tensor with one element, got {value!r}")
+    if not isinstance(value, int | float) and value.size != 1:
+        raise ValueError(f"{what}: want one element, got shape {tuple(value.shape)}")
+    try:
+        return copy_scalar(value) if is_tensor(value) else float(np.asarray(value).reshape(()))
+    except TypeError as error:
+        raise TypeError(f"{what}: {error}") from error
 
 
 def mean(value: Any) -> Any:

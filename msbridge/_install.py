@@ -2,7 +2,9 @@
 
 import logging
 import os
+import re
 import weakref
+from collections.abc import Sequence
 from types import CodeType
 from typing import Any
 
@@ -28,13 +30,17 @@ class NoTapError(Exception):
     """The tap cannot be put in; the message says why."""
 
 
-def install(network: Any, optimizer: Any, sink_size: int) -> GradTap:
+def install(
+    network: Any, optimizer: Any, sink_size: int, normed: Sequence[str] = (), kept: Sequence[str] = ()
+) -> GradTap:
     """Put a tap in the place of `network.grad_reducer`, before the graph is compiled.
 
     Args:
         network: the train cell.
         optimizer: the optimizer in it, or None.
         sink_size: steps from one call of the callback to the next, 1 without data sink.
+        normed: patterns (`re.match`) of parameters whose gradients get a norm of their own.
+        kept: patterns of parameters whose gradients are kept whole.
 
     Raises:
         NoTapError: the gradients that pass there are not the true ones, or cannot be reached.
@@ -55,7 +61,12 @@ def install(network: Any, optimizer: Any, sink_size: int) -> GradTap:
             )
         size = min(max(_RING_STEPS, 1 << (sink_size - 1).bit_length()), _MAX_RING_STEPS)
         found = _rehearsed(network, optimizer)
-        tap = GradTap(_reducer(network), found, step_count(optimizer), unscale, size)
+        parameters = list(_trained(network, optimizer))
+        tap = GradTap(
+            _reducer(network), found, step_count(optimizer), unscale, size,
+            normed={parameter.name: place for place, parameter in enumerate(parameters) if _any(normed, parameter)},
+            kept={p.name: (place, p) for place, p in enumerate(parameters) if _any(kept, p)},
+        )  # fmt: skip
         _taps.setdefault(network, []).append(tap)
     tap.restart(_reducer(network))
     # Not by setattr: a train cell with auto_prefix would rename the parameters below it, and so its checkpoints.
@@ -83,6 +94,16 @@ def schedules(optimizer: Any) -> dict[str, nn.Cell]:
         elif isinstance(rate, nn.Cell) and step_count(optimizer) is not None:
             cells[name] = harmless(rate)
     return cells
+
+
+def _trained(network: Any, optimizer: Any) -> Sequence[Any]:
+    """Give the parameters in the order of their gradients."""
+    weights = getattr(network, "weights", None) or getattr(optimizer, "parameters", None)
+    return list(weights or network.trainable_params())
+
+
+def _any(patterns: Sequence[str], parameter: Any) -> bool:
+    return any(re.match(pattern, parameter.name) for pattern in patterns)
 
 
 def _reducer(network: Any) -> nn.Cell:
@@ -153,8 +174,7 @@ def _rehearsed(network: Any, optimizer: Any) -> dict[str, nn.Cell]:
     Raises:
         NoTapError: it fails without them too.
     """
-    parameters = getattr(optimizer, "parameters", None) or network.trainable_params()
-    kinds = {str(parameter.dtype): parameter.dtype for parameter in parameters}
+    kinds = {str(parameter.dtype): parameter.dtype for parameter in _trained(network, optimizer)}
     grads = tuple(Tensor(np.ones(1, np.float32), kind) for kind in kinds.values())
     found = schedules(optimizer)
     try:

@@ -10,6 +10,7 @@ import numpy as np
 from msbridge._clock import Clock
 from msbridge._device import is_tensor
 from msbridge._outputs import Outputs
+from msbridge._schedule import Schedule
 from msbridge._tape import Series
 from msbridge.collectors._base import Collector, Context, History, NotGivenError, Training, Value, Write, overrides
 from tbwriter import SummaryWriter, TBWriterError
@@ -52,13 +53,18 @@ class Stage:
 
     Args:
         collectors: what to ask.
+        heavy_schedule: when to ask collectors that are heavy; None: as the others.
         observe: given all scalars that a transfer brought, by tag, in the order of their steps.
     """
 
     def __init__(
-        self, collectors: Iterable[Collector], observe: Callable[[Mapping[str, Series]], None] | None = None
+        self,
+        collectors: Iterable[Collector],
+        observe: Callable[[Mapping[str, Series]], None] | None = None,
+        heavy_schedule: Schedule | None = None,
     ) -> None:
         self._collectors = list(collectors)
+        self._heavy_schedule = heavy_schedule
         self._observe = observe
         self._find()
 
@@ -79,11 +85,11 @@ class Stage:
 
     def due(self, first: int, last: int) -> list[Collector]:
         """Give the collectors with steps of their own of which one is from `first` to `last`."""
-        return [collector for collector in self._own if collector.schedule and collector.schedule.due(first, last)]
+        return [collector for collector, schedule in self._own if schedule.due(first, last)]
 
     def on_schedule(self) -> list[Collector]:
         """Give the collectors that are asked when the callback collects."""
-        return [collector for collector in self._collectors if collector.schedule is None]
+        return self._on_schedule
 
     def ask(
         self, collectors: Iterable[Collector], context: Context, recorded: Mapping[str, Value], wall_time: float
@@ -99,6 +105,13 @@ class Stage:
             _Answer(collector, self._guard(collector, history.step, collector.series, history) or {})
             for collector in list(self._drawing)
         ]
+
+    def evaluate(self, step: int, metrics: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, float]:
+        """Give the scalars of an evaluation."""
+        found: dict[str, float] = {}
+        for collector in list(self._collectors):
+            found |= self._guard(collector, step, collector.evaluate, metrics, results) or {}
+        return found
 
     def write(
         self, collections: Sequence[Collection], series: Iterable[_Answer], clock: Clock, writer: SummaryWriter
@@ -195,7 +208,12 @@ class Stage:
     def _find(self) -> None:
         """Sort the collectors by what they do."""
         self._noting = [collector for collector in self._collectors if overrides(collector, "note")]
-        self._own = [collector for collector in self._collectors if collector.schedule is not None]
+        schedules = [
+            (collector, collector.schedule or (self._heavy_schedule if collector.heavy else None))
+            for collector in self._collectors
+        ]
+        self._own = [(collector, schedule) for collector, schedule in schedules if schedule is not None]
+        self._on_schedule = [collector for collector, schedule in schedules if schedule is None]
         self._drawing = [collector for collector in self._collectors if overrides(collector, "series")]
         self._deriving = [collector for collector in self._collectors if overrides(collector, "derive")]
 

@@ -14,11 +14,12 @@ The Parameters are hidden from `parameters_and_names()`: no checkpoint, optimize
 """
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import mindspore as ms
 import numpy as np
-from mindspore import Parameter, Tensor, nn, ops
+from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
 
 COUNT_MODULUS = 1 << 20  # a count is read as float32: stay far below 2**24; a multiple of any ring, a power of two
 _FEW = 1 << 14  # up to so many elements, adding in sequence loses less than 1e-5
@@ -41,17 +42,32 @@ class GradTap(nn.Cell):  # type: ignore[misc]
     Owned by the training thread. `reducer` is the cell in whose place the tap stands; `schedules` are asked with
     `global_step` before the optimizer advances it, so their answer is the one of this very step. Gradients times
     `unscale` are the true ones.
+
+    `normed` names gradients whose own norm goes into the row too, by their place. `kept` names gradients that are
+    copied whole, every step, into a Parameter like the given one: for what cannot be counted without the gradient.
     """
 
     def __init__(
-        self, reducer: nn.Cell, schedules: dict[str, nn.Cell], global_step: Any, unscale: float, size: int
+        self,
+        reducer: nn.Cell,
+        schedules: dict[str, nn.Cell],
+        global_step: Any,
+        unscale: float,
+        size: int,
+        *,
+        normed: Mapping[str, int] | None = None,
+        kept: Mapping[str, tuple[int, Any]] | None = None,
     ) -> None:
         super().__init__(auto_prefix=False)
         self.reducer = reducer
         self.size = size
         self.unscale = unscale
         self.names = tuple(schedules)  # of the learning rates, in the order of the row
-        self.width = 1 + len(schedules)
+        self.normed = dict(normed or {})  # parameters with a norm of their own -> which gradient
+        self.normed_places = tuple(self.normed.values())
+        self.width = 1 + len(schedules) + len(self.normed)
+        kept = kept or {}
+        self.kept_places = tuple(place for place, _ in kept.values())
         name = f"msbridge_tap_{next(_numbers)}"
         ring = Tensor(np.zeros((size, self.width), np.float32))
         hidden = {
@@ -61,6 +77,12 @@ class GradTap(nn.Cell):  # type: ignore[misc]
             "global_step": Tensor(np.zeros(1, np.int32)) if global_step is None else global_step,
             "run_note": ms.jit(self.note),
         }
+        grads = [
+            Parameter(Tensor(np.zeros(like.shape, np.float32), like.dtype), f"{name}.grad_{place}", requires_grad=False)
+            for place, like in kept.values()
+        ]
+        hidden["kept"] = ParameterTuple(grads)
+        hidden["kept_by_name"] = dict(zip(kept, grads, strict=True))
         for attribute, value in hidden.items():
             # Past Cell.__setattr__, which would enter Parameters and Cells in the train cell's own lists.
             object.__setattr__(self, attribute, value)
@@ -68,7 +90,7 @@ class GradTap(nn.Cell):  # type: ignore[misc]
         self.modulus = Tensor([COUNT_MODULUS], ms.int32)
         self.half_square_sums, self.add_n, self.stack = ops.HyperMap(), ops.AddN(), ops.Stack()
         self.add, self.mod, self.cast, self.reshape = ops.AssignAdd(), ops.FloorMod(), ops.Cast(), ops.Reshape()
-        self.scatter = ops.ScatterUpdate()
+        self.scatter, self.assign = ops.ScatterUpdate(), ops.Assign()
         self.failure = ""
         self.busy = False
 
@@ -105,9 +127,14 @@ class GradTap(nn.Cell):  # type: ignore[misc]
 
     def note(self, *grads: Any) -> Any:
         """Write the row of this step to the ring."""
-        row: tuple[Any, ...] = (self.add_n(self.half_square_sums(_half_square_sum, grads)),)
+        halves = self.half_square_sums(_half_square_sum, grads)
+        row: tuple[Any, ...] = (self.add_n(halves),)
         for schedule in self.schedules:
             row = (*row, self.reshape(self.cast(schedule(self.global_step), ms.float32), ()))
+        for place in self.normed_places:
+            row = (*row, halves[place])
+        for index in range(len(self.kept_places)):
+            self.assign(self.kept[index], grads[self.kept_places[index]])
         slot = self.mod(self.calls, self.slots)
         self.scatter(self.ring, slot, self.reshape(self.stack(row), (1, self.width)))
         # The count is never set back: from 2**31 on it goes on below 0, and FloorMod by powers of two does not mind.

@@ -85,6 +85,7 @@ class Reading:
         self._tape, self._first, self._chunks = tape, first, chunks
         self._decoded: tuple[npt.NDArray[np.int64], Array] | None = None
         self.names = tape.tap.names  # of the learning rates
+        self.normed = tuple(tape.tap.normed)
 
     @property
     def failure(self) -> str:
@@ -99,8 +100,14 @@ class Reading:
     def norms(self) -> Series:
         """Give the global norm of every step; empty when the reducer did not run."""
         steps, rows = self._decode()
-        norms = np.sqrt(2.0 * rows[:, 0].astype(np.float64)) * self._tape.tap.unscale
-        return Series(steps, norms.astype(np.float32))
+        return Series(steps, _norm(rows[:, 0], self._tape.tap.unscale))
+
+    def norm_of(self, parameter: str) -> Series:
+        """Give the norm of one parameter's gradient at every step; empty when the reducer did not run."""
+        steps, rows = self._decode()
+        tap = self._tape.tap
+        column = 1 + len(tap.names) + list(tap.normed).index(parameter)
+        return Series(steps, _norm(rows[:, column], tap.unscale))
 
     def rates(self, index: int) -> Series:
         """Give the learning rate `names[index]` of every step; empty when the reducer did not run."""
@@ -120,3 +127,7 @@ class Reading:
                 found = [part[-1:] for part in found if len(part)][-1:] or found[:1]
             self._decoded = (np.concatenate(steps), np.concatenate(found))
         return self._decoded
+
+
+def _norm(half_square_sums: Array, unscale: float) -> Array:
+    return (np.sqrt(2.0 * half_square_sums.astype(np.float64)) * unscale).astype(np.float32)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msbridge._clock import Clock
-from msbridge._device import Transfer
+from msbridge._device import Transfer, touch_numpy
 from msbridge._install import NoTapError, install, remove
 from msbridge._outputs import parse_outputs
 from msbridge._run import StepCounter
@@ -37,10 +37,12 @@ class WatchedTraining:
         tokens_per_step: int | None,
         transfer_secs: float,
         observe: Callable[[Mapping[str, Series]], None] | None = None,
+        heavy_schedule: Schedule | None = None,
     ) -> None:
+        touch_numpy()
         self.clock = Clock(params)
         collectors = list(collectors)
-        self._stage = Stage(collectors, observe)
+        self._stage = Stage(collectors, observe, heavy_schedule)
         self._steps = steps
         self._tokens_per_step = tokens_per_step
         self._transfer_secs = transfer_secs
@@ -59,7 +61,11 @@ class WatchedTraining:
         if any(collector.uses_tap for collector in collectors):
             sink_size = params.get("sink_size", 1) if params.get("dataset_sink_mode") else 1
             try:
-                self._tape = Tape(install(self._network, self._optimizer, sink_size))
+                patterns = [
+                    [found for collector in collectors if (found := getattr(collector, kind)) is not None]
+                    for kind in ("normed", "kept")
+                ]
+                self._tape = Tape(install(self._network, self._optimizer, sink_size, *patterns))
             except NoTapError as error:
                 self._no_tap = str(error)
 
@@ -84,7 +90,7 @@ class WatchedTraining:
             self._stage.note(step, parse_outputs(params.get("net_outputs")))
         if self._tape is not None:
             self._tape.keep(step, step - last)
-        due = self._stage.due(last + 1, step) if not is_first else self._stage.due(0, step)
+        due = self._stage.due(0 if is_first else last + 1, step)
         if is_first or schedule.due(last + 1, step):
             self._collect(params, [*self._stage.on_schedule(), *due], take_recorded(), on_schedule=True)
         elif due:

@@ -8,9 +8,10 @@ from typing import Any, Literal, TypeVar
 
 from mindspore.train.callback import Callback
 
-from msbridge._evaluation import metric_scalars
+from msbridge._device import checked_scalar
 from msbridge._run import Ranks, StepCounter, check_ranks, find_rank, writes
 from msbridge._schedule import CollectFreq, Schedule
+from msbridge._stage import Stage
 from msbridge._training import WatchedTraining
 from msbridge.collectors import Collector, Value, default_collectors
 from tbwriter import SinkError, SummaryWriter
@@ -66,6 +67,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         collect_freq: every n steps (`step % n == 0`), a schedule such as `{0: 1, 1000: 50}`, or a callable that is
             given the step and answers yes, no or a frequency. The first step is always collected.
         collectors: what to collect, instead of `default_collectors()`.
+        collect_tensor_freq: as `collect_freq`, for histograms and images that have no frequency of their own.
         ranks: which ranks write: "all", "first", "last", some ranks, or a callable that is given the rank.
         tokens_per_step: tokens this process trains in a step.
         writer: where to write instead. It is flushed when a training ends and stays open.
@@ -87,6 +89,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         collect_freq: CollectFreq = 10,
         *,
         collectors: Sequence[Collector] | None = None,
+        collect_tensor_freq: CollectFreq | None = None,
         ranks: Ranks = "all",
         tokens_per_step: int | None = None,
         writer: SummaryWriter | None = None,
@@ -117,6 +120,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             if number is not None and number < 0:
                 raise ValueError(f"{name} must not be negative, got {number}")
         self._schedule = Schedule(collect_freq)
+        self._heavy_schedule = None if collect_tensor_freq is None else Schedule(collect_tensor_freq)
         self._ranks = check_ranks(ranks)
         self._tokens_per_step = tokens_per_step
         self._given_writer = writer
@@ -159,9 +163,16 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     def record(self, values: Mapping[str, Value]) -> None:
         """Add {tag: number or device tensor with one element} to the next collection and its one copy.
 
-        Call it from the training thread. Of several values for one tag the last one counts.
+        Call it from the training thread. A tensor is taken as it is now. Of several values for one tag the last one
+        counts.
+
+        Raises:
+            TypeError, ValueError: a value is no number, or a tag no text.
         """
-        self._recorded.update(values)
+        for tag, value in values.items():
+            if not isinstance(tag, str) or not tag:
+                raise TypeError(f"record: a tag must be a text that is not empty, got {tag!r}")
+            self._recorded[tag] = checked_scalar(value, f"record: tag {tag!r}")
 
     def __enter__(self) -> "TensorBoardCallback":
         self._depth += 1
@@ -182,8 +193,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             self._params = params
             self._steps.begin(params)
             self._training = WatchedTraining(
-                params, self._collectors, self._steps, self._tokens_per_step, self._transfer_secs
-            )
+                params, self._collectors, self._steps, self._tokens_per_step, self._transfer_secs,
+                heavy_schedule=self._heavy_schedule,
+            )  # fmt: skip
 
     @_guarded
     def on_train_epoch_begin(self, run_context: Any) -> None:
@@ -219,7 +231,8 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         if self._training is None and not self._is_writing_rank():
             return
         params = run_context.original_args()
-        scalars = metric_scalars(params.get("metrics"), params.get("eval_results"))
+        evaluated = params.get("metrics") or {}, params.get("eval_results") or {}
+        scalars = Stage(self._collectors).evaluate(self._steps.last, *evaluated)
         if self._writer is None:
             # An evaluation on its own voids nothing of what a training wrote.
             self._writer = self._open(purge_step=_NEVER)

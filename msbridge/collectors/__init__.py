@@ -10,6 +10,11 @@ from msbridge.collectors._base import (
     Value,
     Write,
 )
+from msbridge.collectors._derived import MovingAverage
+from msbridge.collectors._evaluation import EvalMetrics
+from msbridge.collectors._inputs import InputImages
+from msbridge.collectors._memory import DeviceMemory, HostMemory
+from msbridge.collectors._run_data import Graph, HyperParameters
 from msbridge.collectors._scalars import (
     Epoch,
     GradNorm,
@@ -19,21 +24,35 @@ from msbridge.collectors._scalars import (
     Throughput,
     default_collectors,
 )
+from msbridge.collectors._summary_ops import SummaryOps
+from msbridge.collectors._weights import GradHistogram, OptimizerState, WeightHistogram, WeightNorm
 
 __all__ = [
     "Collector",
     "Context",
+    "DeviceMemory",
     "Epoch",
+    "EvalMetrics",
+    "GradHistogram",
     "GradNorm",
+    "Graph",
     "History",
+    "HostMemory",
+    "HyperParameters",
+    "InputImages",
     "LearningRate",
     "Loss",
     "LossScale",
+    "MovingAverage",
     "NotGivenError",
+    "OptimizerState",
     "Series",
+    "SummaryOps",
     "Throughput",
     "Training",
     "Value",
+    "WeightHistogram",
+    "WeightNorm",
     "Write",
     "default_collectors",
 ]

@@ -1,5 +1,6 @@
 """What a collector is, and what it may look at."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -107,6 +108,12 @@ class Collector:
 
     uses_tap = False
     """Whether the gradient tap is to be put into the train cell."""
+    heavy = False
+    """Whether the callback's `collect_tensor_freq` holds for it, where it has no steps of its own."""
+    normed: str | None = None
+    """Pattern of parameters (`re.match`) whose gradients' norms it wants of every step."""
+    kept: str | None = None
+    """Pattern of parameters whose gradients it wants whole, of the newest step; they cost their memory again."""
     schedule: Schedule | None = None
     """Its own steps, where it has some."""
 
@@ -127,6 +134,10 @@ class Collector:
         """Give {tag: callable that gives a Series after the transfer} for the steps since the last transfer."""
         return {}
 
+    def evaluate(self, _metrics: Mapping[str, Any], _results: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Give {tag: number} for an evaluation that has ended, of MindSpore's metrics and `eval_results`."""
+        return {}
+
     def derive(self, _found: Mapping[str, Series]) -> Mapping[str, Series]:
         """Give curves made of the scalars by tag that this transfer brought."""
         return {}
@@ -140,3 +151,18 @@ class Collector:
 def overrides(collector: Collector, method: str) -> bool:
     """Tell whether a collector has its own `method`."""
     return getattr(type(collector), method) is not getattr(Collector, method)
+
+
+def check_pattern(pattern: str | None, what: str) -> str | None:
+    """Check a pattern of parameter names.
+
+    Raises:
+        TypeError, ValueError: it is none.
+    """
+    if pattern is not None and not isinstance(pattern, str):
+        raise TypeError(f"{what} must be a regular expression, got {pattern!r}")
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise ValueError(f"{what} must be a regular expression, got {pattern!r}: {error}") from error
+    return pattern

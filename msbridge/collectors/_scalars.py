@@ -1,18 +1,22 @@
 """The collectors of a callback that is given none: scalars of the step."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import mindspore as ms
 import numpy as np
 from mindspore import Tensor, ops
 
-from msbridge._device import Strip, copy_scalar, is_tensor, mean, to_scalar
+from msbridge._device import Array, Strip, copy_scalar, is_tensor, mean, to_scalar
 from msbridge._install import schedules
 from msbridge._learning_rate import rates, step_count
 from msbridge._outputs import Outputs
 from msbridge._tape import Series
-from msbridge.collectors._base import Collector, Context, History, Late, NotGivenError, Training, Value
+from msbridge.collectors._base import Collector, Context, History, Late, NotGivenError, Training, Value, check_pattern
+from msbridge.collectors._evaluation import EvalMetrics
+
+_MOST_MICRO_BATCHES = 64
 
 
 class Loss(Collector):
@@ -20,7 +24,15 @@ class Loss(Collector):
 
     The losses stay on the device until the transfer. In data-sink mode MindSpore shows the host one loss a sink, that
     of its last step.
+
+    Args:
+        micro_batches: `train/loss/micro_0` and so on besides, at collected steps, where the step returns a list of
+            losses or a vector of at most 64.
     """
+
+    def __init__(self, *, micro_batches: bool = False) -> None:
+        super().__init__()
+        self._micro_batches = micro_batches
 
     def begin(self, _training: Training) -> None:
         """Forget what an earlier training left."""
@@ -42,6 +54,18 @@ class Loss(Collector):
             self._strip.add(step, copy_scalar(loss))
         else:
             self._strip.add(step, to_scalar(loss))
+
+    def collect(self, context: Context) -> Mapping[str, Value]:
+        """Give the losses of micro-batches."""
+        loss = context.outputs.loss
+        if not self._micro_batches:
+            return {}
+        if isinstance(loss, list | tuple):
+            return {f"train/loss/micro_{index}": mean(part) for index, part in enumerate(loss[:_MOST_MICRO_BATCHES])}
+        if is_tensor(loss) and loss.ndim == 1 and 1 < loss.size <= _MOST_MICRO_BATCHES:
+            read = context.fetch(loss)
+            return {f"train/loss/micro_{index}": partial(_item, read, index) for index in range(loss.size)}
+        return {}
 
     def series(self, history: History) -> Mapping[str, Late]:
         """Give the losses since the last transfer."""
@@ -95,9 +119,17 @@ class GradNorm(Collector):
     """`train/grad_norm`: the global L2 norm of the unscaled gradients before any clipping, in float32, of every step.
 
     From the tap; without one from the step's outputs, at collected steps.
+
+    Args:
+        parameters: a pattern (`re.match`) of parameter names: `grad_norm/<parameter>`, of every step too, for each of
+            them.
     """
 
     uses_tap = True
+
+    def __init__(self, parameters: str | None = None) -> None:
+        super().__init__()
+        self.normed = check_pattern(parameters, "GradNorm: parameters")
 
     def collect(self, context: Context) -> Mapping[str, Value]:
         """Give the norm that the step returned, where there is no tap."""
@@ -109,7 +141,11 @@ class GradNorm(Collector):
 
     def series(self, history: History) -> Mapping[str, Late]:
         """Give the norms of the steps since the last transfer."""
-        return {} if history.tap is None else {"train/grad_norm": history.tap.norms}
+        if (tap := history.tap) is None:
+            return {}
+        wanted = [name for name in tap.normed if self.normed is not None and re.match(self.normed, name)]
+        own = {f"grad_norm/{name}": partial(tap.norm_of, name) for name in wanted}
+        return {"train/grad_norm": tap.norms, **own}
 
 
 class LossScale(Collector):
@@ -124,10 +160,27 @@ class LossScale(Collector):
 class Throughput(Collector):
     """`train/step_time` in seconds, `train/samples_per_sec`, and `train/tokens_per_sec` with `tokens_per_step`.
 
+    With `flops_per_step` also `train/tflops_per_sec` and, with `peak_flops`, `train/model_flops_utilization`: the share
+    of the device's peak that the model's own work is.
+
     Averages over the steps since the last collection, from step end to step end on the host's monotonic clock;
     validation inside `Model.fit` does not count. The first step holds the compilation and is not drawn. Samples and
     tokens are those of this process.
+
+    Args:
+        flops_per_step: floating point operations that the model needs for one step of this process, forward and
+            backward: about 6 x parameters x tokens for a transformer.
+        peak_flops: operations a second that this process's device can do.
     """
+
+    def __init__(self, flops_per_step: float | None = None, peak_flops: float | None = None) -> None:
+        super().__init__()
+        for name, value in (("flops_per_step", flops_per_step), ("peak_flops", peak_flops)):
+            if value is not None and not value > 0:
+                raise ValueError(f"Throughput: {name} must be above 0, got {value!r}")
+        if peak_flops is not None and flops_per_step is None:
+            raise ValueError("Throughput: peak_flops means nothing without flops_per_step")
+        self._flops, self._peak = flops_per_step, peak_flops
 
     def collect(self, context: Context) -> Mapping[str, Value]:
         """Give the rates since the last collection."""
@@ -138,6 +191,11 @@ class Throughput(Collector):
             found["train/samples_per_sec"] = context.samples / context.seconds
         if context.tokens_per_step is not None:
             found["train/tokens_per_sec"] = context.tokens_per_step * context.steps / context.seconds
+        if self._flops is not None:
+            rate = self._flops * context.steps / context.seconds
+            found["train/tflops_per_sec"] = rate / 1e12
+            if self._peak is not None:
+                found["train/model_flops_utilization"] = rate / self._peak
         return found
 
 
@@ -151,4 +209,8 @@ class Epoch(Collector):
 
 def default_collectors() -> list[Collector]:
     """Make the collectors of a callback that is given none."""
-    return [Loss(), LearningRate(), GradNorm(), LossScale(), Throughput(), Epoch()]
+    return [Loss(), LearningRate(), GradNorm(), LossScale(), Throughput(), Epoch(), EvalMetrics()]
+
+
+def _item(read: Callable[[], Array], index: int) -> float:
+    return float(read()[index])

@@ -11,16 +11,17 @@ os.environ.setdefault("GLOG_v", "3")  # MindSpore's errors only
 @pytest.fixture(params=["graph", "pynative"])
 def mode(request):
     """MindSpore in one mode, then in the other."""
-    return _enter(request.param)
+    return enter(request.param)
 
 
 @pytest.fixture
 def graph():
     """MindSpore in graph mode, where both modes take the same way through the bridge."""
-    return _enter("graph")
+    return enter("graph")
 
 
-def _enter(name):
+def enter(name):
+    """Set the mode of this process."""
     import mindspore as ms
 
     # MindSpore 2.10 with NumPy 2: the first touch of NumPy's C interface in a process fails, and only the first.

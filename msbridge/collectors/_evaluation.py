@@ -5,20 +5,25 @@ from typing import Any
 
 import numpy as np
 
+from msbridge.collectors._base import Collector
+
 _MOST_CLASSES = 100  # a metric per class becomes one curve per class, up to here
 
 
-def metric_scalars(metrics: Mapping[str, Any] | None, eval_results: Mapping[str, Any] | None) -> dict[str, float]:
-    """Name the metrics `val/<metric>`; a vector becomes `val/<metric>/0` ..., anything else is left out.
+class EvalMetrics(Collector):
+    """`val/<metric>` of an evaluation, and `val/loss` of `Model.fit`; of vectors `val/<metric>/0` and so on.
 
-    `eval_results` is what `Model.fit` gives besides: the validation loss under "eval_loss", here `val/loss`.
+    What is neither number nor vector is left out.
     """
-    found: dict[str, float] = {}
-    if eval_results and "eval_loss" in eval_results:
-        found |= _scalars("val/loss", eval_results["eval_loss"])
-    for name, value in (metrics or {}).items():
-        found |= _scalars(f"val/{name}", value)
-    return found
+
+    def evaluate(self, metrics: Mapping[str, Any], results: Mapping[str, Any]) -> Mapping[str, float]:
+        """Give the metrics."""
+        found: dict[str, float] = {}
+        if "eval_loss" in results:
+            found |= _scalars("val/loss", results["eval_loss"])
+        for name, value in metrics.items():
+            found |= _scalars(f"val/{name}", value)
+        return found
 
 
 def _scalars(tag: str, value: Any) -> dict[str, float]:
