@@ -5,6 +5,8 @@ from tbwriter._summary._described import DescribedScalar
 from tbwriter._summary._event import Summary, event, file_version, session_start, wrap
 from tbwriter._summary._histogram import Histogram
 from tbwriter._summary._image import Images
+from tbwriter._summary._outline import Outliner, Row
+from tbwriter._summary._raw import PLUGIN_OF_FORM, Metadata, RawEvent, RawValue
 from tbwriter._summary._scalar import ScalarEncoder
 from tbwriter._summary._series import Rows, as_series, rows
 from tbwriter._summary._text import Text
@@ -19,10 +21,16 @@ from tbwriter._summary._values import (
 )
 
 __all__ = [
+    "PLUGIN_OF_FORM",
     "DescribedScalar",
     "Event",
     "Histogram",
     "Images",
+    "Metadata",
+    "Outliner",
+    "RawEvent",
+    "RawValue",
+    "Row",
     "Rows",
     "ScalarEncoder",
     "Summary",
