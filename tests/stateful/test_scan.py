@@ -1,5 +1,6 @@
 """What a scan keeps of a run, against the same counted the long way."""
 
+import itertools
 import subprocess
 import sys
 import textwrap
@@ -38,7 +39,7 @@ def test_what_is_kept_of_a_tag_is_what_counting_gives(tmp_path_factory, rows):
         assert (found.repeated, found.backs) == ((strides == 0).sum(), (strides < 0).sum())
         assert found.strides == Counter(strides[strides > 0].tolist())
         assert (found.lowest, found.highest) == ((finite.min(), finite.max()) if len(finite) else (None, None))
-        back = [(before, after) for before, after in zip(steps, steps[1:], strict=False) if after < before]
+        back = [(before, after) for before, after in itertools.pairwise(steps) if after < before]
         assert [place[:2] for place in found.back_examples] == back[: _scan.MOST_EXAMPLES]
 
 
