@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from tbwriter import _record, _summary
 from tbwriter._entries import Entry, Pending, Raw, Scalars, Series, unpack_floats
 
-
 # A point of a series, and its record without the tag at most, in bytes.
 _POINT_BYTES = 4 + 8 + 8
 _MAX_POINT_BYTES = 64

@@ -58,6 +58,20 @@ class Back(NamedTuple):
     values_before: int
 
 
+class Bulk(NamedTuple):
+    """Some values of one tag, in their order: steps, wall times, numbers (NaN for what is none).
+
+    `where` says of each how many values of the run stand before it; `file` is the number of their file.
+    """
+
+    scan: TagScan
+    steps: npt.NDArray[np.int64]
+    times: npt.NDArray[np.float64]
+    numbers: npt.NDArray[np.float64]
+    where: npt.NDArray[np.int64]
+    file: int
+
+
 class Gap(NamedTuple):
     """Steps of a tag without values: the last before and the first after."""
 
@@ -218,8 +232,9 @@ def scan(
     files: tuple[Found, ...],
     storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] = lambda _bytes: None,
+    observe: Callable[[str, Bulk], None] = lambda _tag, _bulk: None,
 ) -> RunScan:
-    """Go through `files`, the event files of one run in the order of their names.
+    """Go through `files`, the event files of one run, in the order given: readers go by their names.
 
     Args:
         path: the run's directory.
@@ -227,10 +242,11 @@ def scan(
         files: what to go through.
         storage_options: for the file system behind a URL.
         progress: called now and then with the number of bytes that were read since.
+        observe: called with a tag and some of its values, in their order.
 
     Errors of a file stand in its FileScan; the others are gone through all the same.
     """
-    scanner = _Scanner(RunScan(path, name), progress)
+    scanner = _Scanner(RunScan(path, name), progress, observe)
     for found in files:
         scanner.file(found, storage_options)
     return scanner.run
@@ -249,13 +265,28 @@ class _Gathered:
         self.where = array("q")  # how many values of the run stand before
         self.sizes = 0
 
+    def take(self, file: int) -> Bulk:
+        """Return what waits, and forget it."""
+        bulk = Bulk(
+            self.scan,
+            np.frombuffer(self.steps, np.int64),
+            np.frombuffer(self.times, np.float64),
+            np.frombuffer(self.numbers, np.float64),
+            np.frombuffer(self.where, np.int64),
+            file,
+        )
+        self.steps, self.times, self.numbers = array("q"), array("d"), array("d")
+        self.where, self.sizes = array("q"), 0
+        return bulk
+
 
 class _Scanner:
     """Fills a RunScan."""
 
-    def __init__(self, run: RunScan, progress: Callable[[int], None]) -> None:
+    def __init__(self, run: RunScan, progress: Callable[[int], None], observe: Callable[[str, Bulk], None]) -> None:
         self.run = run
         self._progress = progress
+        self._observe = observe
         self._outliner = _summary.Outliner()
         self._tags: dict[str, _Gathered] = {}
         self._gathered = 0
@@ -374,6 +405,7 @@ class _Scanner:
         if gathered is None:
             if len(self._tags) >= MOST_TAGS:
                 self.run.more_tags += 1
+                self.run.values += 1
                 return
             gathered = self._tags[row.tag] = _Gathered()
             metadata = event.values[number_in_event].metadata()
@@ -404,9 +436,10 @@ class _Scanner:
 
     def _look_at_all(self) -> None:
         file = len(self.run.files) - 1
-        for gathered in self._tags.values():
+        for tag, gathered in self._tags.items():
             if gathered.steps:
                 _look(gathered, file)
+                self._observe(tag, gathered.take(file))
         self._gathered = 0
         self._look_at_times(self.run.files[file])
 
@@ -448,9 +481,6 @@ def _look(gathered: _Gathered, file: int) -> None:
     scan.last_step, scan.last_time, scan.last_where = int(steps[-1]), gathered.times[-1], gathered.where[-1]
     scan.points += len(steps)
     scan.bytes += gathered.sizes
-    del steps, numbers
-    gathered.steps, gathered.times, gathered.numbers = array("q"), array("d"), array("d")
-    gathered.where, gathered.sizes = array("q"), 0
 
 
 def _look_at_times(scan: TagScan, times: npt.NDArray[np.float64]) -> None:

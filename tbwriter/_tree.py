@@ -96,6 +96,19 @@ def look(path: str, storage_options: Mapping[str, Any] | None = None) -> Found:
     return (_Local() if "://" not in path else _Remote(path, storage_options)).file(path)
 
 
+def upload(local: str, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
+    """Store a local file at a URL.
+
+    Raises:
+        OSError: it cannot be stored.
+    """
+    import fsspec
+
+    fs, path = fsspec.core.url_to_fs(url, **(storage_options or {}))
+    fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+    fs.put_file(local, path)
+
+
 class _Local:
     """Local file systems."""
 

@@ -18,7 +18,20 @@ from tbwriter._pb import tfevents_pb2 as pb
 PLUGIN_OF_FORM = {"simple_value": "scalars", "histo": "histograms", "image": "images", "audio": "audio"}
 """The plugin that shows a value of TensorBoard 1's forms, which carry no metadata."""
 
-_FLOATS = {pb.DT_FLOAT: ("<f4", "float_val"), pb.DT_DOUBLE: ("<f8", "double_val"), pb.DT_INT64: ("<i8", "int64_val")}
+# Number types -> how one stands in tensor_content, and the field that holds it elsewhere.
+_NUMBERS = {
+    pb.DT_FLOAT: ("<f4", "float_val"),
+    pb.DT_DOUBLE: ("<f8", "double_val"),
+    pb.DT_INT64: ("<i8", "int64_val"),
+    pb.DT_INT32: ("<i4", "int_val"),
+    pb.DT_INT16: ("<i2", "int_val"),
+    pb.DT_INT8: ("<i1", "int_val"),
+    pb.DT_UINT8: ("<u1", "int_val"),
+    pb.DT_UINT32: ("<u4", "uint32_val"),
+    pb.DT_UINT64: ("<u8", "uint64_val"),
+    pb.DT_BOOL: ("<u1", "bool_val"),
+    pb.DT_HALF: ("<f2", "half_val"),
+}
 
 
 class Metadata(NamedTuple):
@@ -158,43 +171,53 @@ class RawValue:
             return value.simple_value
         return _tensor_number(value.tensor) if kind == "tensor" else None
 
-    def give_metadata(self, source: RawValue | None) -> None:
-        """Take the metadata of another Value; None leaves none."""
-        self._value.ClearField("metadata")
-        if source is not None:
-            self._value.metadata.CopyFrom(source._value.metadata)
+    @property
+    def form(self) -> str:
+        """How it is stored, as in RawEvent.outline."""
+        value = self._value
+        kind = value.WhichOneof("value") or ""
+        return _tensor_form(value.tensor.dtype, len(value.tensor.tensor_shape.dim)) if kind == "tensor" else kind
+
+    def rename(self, tag: str) -> None:
+        """Give it another tag."""
+        self._value.tag = self.tag = tag
+
+    def take_metadata(self, source: RawValue) -> None:
+        """Take the metadata of another Value."""
+        self._value.metadata.CopyFrom(source._value.metadata)
+
+    def set_plugin(self, plugin: str) -> None:
+        """Say which plugin shows it, with data of version 0."""
+        data = self._value.metadata.plugin_data
+        data.plugin_name, data.content = plugin, b""
 
     def make_plain_scalar(self) -> bool:
-        """Store a scalar as the one form that both readers show: float32, of rank 0, with plugin and class.
+        """Store a scalar in the one form of tensor that both readers show: float32 of rank 0.
 
         Returns:
-            Whether it could be: it holds one number, which float32 can hold or is not finite.
+            Whether it could be: it holds one number, and float32 has room for it.
         """
         number = self.number()
         if number is None:
             return False
-        meta = self._value.metadata
         with np.errstate(over="ignore"):
             single = float(np.float32(number))
         if math.isinf(single) and not math.isinf(number):
             return False
-        self._value.tensor.CopyFrom(
-            pb.TensorProto(dtype=pb.DT_FLOAT, tensor_shape=pb.TensorShapeProto(), float_val=[single])
-        )
-        meta.plugin_data.plugin_name = "scalars"
-        meta.plugin_data.content = b""
-        meta.data_class = pb.DATA_CLASS_SCALAR
+        shape = pb.TensorShapeProto()
+        self._value.tensor.CopyFrom(pb.TensorProto(dtype=pb.DT_FLOAT, tensor_shape=shape, float_val=[single]))
         return True
 
 
 def _tensor_number(tensor: pb.TensorProto) -> float | None:
-    form = _FLOATS.get(tensor.dtype)
+    form = _NUMBERS.get(tensor.dtype)
     if form is None:
         return None
     dtype, name = form
     numbers = getattr(tensor, name)
     if len(numbers) == 1:
-        return float(numbers[0])
+        # Half precision stands there as its bits.
+        return float(numbers[0] if name != "half_val" else np.uint16(numbers[0] & 0xFFFF).view(np.float16))
     content = tensor.tensor_content
     return float(np.frombuffer(content, dtype)[0]) if len(content) == int(dtype[-1]) else None
 

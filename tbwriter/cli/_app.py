@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import tbwriter
-from tbwriter.cli import _cat, _common, _doctor, _inspect, _verify
+from tbwriter.cli import _cat, _common, _doctor, _inspect, _merge, _repair, _thin, _verify
 
 app = typer.Typer(
     help=f"Look into TensorBoard event files, mend them, move them, draw them. {_common.EXIT_CODES}",
@@ -33,5 +33,14 @@ def _options(
     del version
 
 
-for _function in (_inspect.inspect, _doctor.doctor, _verify.verify, _cat.cat):
+for _function in (
+    _inspect.inspect,
+    _doctor.doctor,
+    _verify.verify,
+    _cat.cat,
+    _repair.repair,
+    _repair.rewind,
+    _merge.merge,
+    _thin.thin,
+):
     app.command()(_function)

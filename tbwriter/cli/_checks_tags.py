@@ -7,6 +7,8 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from tbwriter._naming import MARKER_STEP
+from tbwriter._repair import SCALARS_OF_BOTH
 from tbwriter._scan import Back, FileScan, RunScan, Start, TagScan
 from tbwriter.cli import _checks_files, _readers
 from tbwriter.cli._common import duration, shell_word
@@ -117,7 +119,7 @@ def _check_repeats(run: RunScan) -> Iterator[Finding]:
 
 
 def _check_restarts(run: RunScan) -> Iterator[Finding]:
-    marks = [start for number, start in enumerate(run.starts) if number > 0 and start.step < 2**63 - 1]
+    marks = [start for number, start in enumerate(run.starts) if number > 0 and start.step < MARKER_STEP]
     stale: dict[str, Start] = {}
     for tag, scan in run.tags.items():
         for start in marks:
@@ -149,7 +151,7 @@ def _check_forms(run: RunScan) -> Iterator[Finding]:
         elif not scan.other_plugins and _readers.hidden_by_data_server(scan):
             groups["hidden-form", _readers.why_hidden_by_data_server(scan)].append(tag)
     for (code, why), tags in groups.items():
-        some = code == "hidden-form" and any(form in _readers.SCALARS_OF_BOTH for form in run.tags[tags[0]].forms)
+        some = code == "hidden-form" and any(form in SCALARS_OF_BOTH for form in run.tags[tags[0]].forms)
         shows_nothing = code in {"no-metadata", "plugin-version"}
         yield Finding(
             code,

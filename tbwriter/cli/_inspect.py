@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tbwriter._naming import MARKER_STEP
 from tbwriter._scan import FileScan, RunScan, TagScan
 from tbwriter.cli import _common, _readers, _scanning
 
@@ -106,7 +107,7 @@ def _tag_as_dict(name: str, scan: TagScan) -> dict[str, Any]:
 def _show(out: Console, run: RunScan, pattern: re.Pattern[str]) -> None:
     size = sum(file.found.size for file in run.files)
     sessions = ", ".join(
-        "none resumed" if start.step >= 2**63 - 1 else f"from step {start.step}" for start in run.starts
+        "none resumed" if start.step >= MARKER_STEP else f"from step {start.step}" for start in run.starts
     )
     out.print(f"[bold]{escape(run.name)}[/bold]  {escape(run.path)}")
     out.print(

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tbwriter._repair import SCALARS_OF_BOTH
 from tbwriter._scan import TagScan
 
 # Points that are kept of each tag, a random sample beyond; the dashboards ask for at most 51 histograms.
 KEPT_PYTHON = {"scalars": 1000, "histograms": 51, "images": 10, "audio": 10, "text": 10, "pr_curves": 100, "mesh": 10}
 KEPT_DATA_SERVER = {**KEPT_PYTHON, "text": 100, "mesh": 100}
-
-SCALARS_OF_BOTH = ("simple_value", "DT_FLOAT 0")
-"""The forms in which both readers show a scalar."""
 
 
 class Shown(NamedTuple):

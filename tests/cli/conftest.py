@@ -8,7 +8,9 @@ from hypothesis import HealthCheck, settings
 pytest.importorskip("typer")
 from typer.testing import CliRunner
 
-settings.register_profile("tbwriter", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "tbwriter", deadline=None, database=None, suppress_health_check=list(HealthCheck), max_examples=50
+)
 settings.load_profile("tbwriter")
 
 
