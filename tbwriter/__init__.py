@@ -6,6 +6,7 @@ with SummaryWriter("runs/first") as writer:
 writer.add_scalar("train/loss", 0.5, global_step=1)
 """
 
+from tbwriter._repair import Repaired, repair
 from tbwriter._stats import WriterStats
 from tbwriter.errors import (
     CorruptRecordError,
@@ -31,6 +32,7 @@ __all__ = [
     "Fault",
     "FileReport",
     "QueueFullError",
+    "Repaired",
     "Report",
     "SegmentLostError",
     "SegmentPolicy",
@@ -47,6 +49,7 @@ __all__ = [
     "open_sink",
     "read_events",
     "register_sink",
+    "repair",
     "ship",
     "verify",
 ]
