@@ -156,7 +156,7 @@ def images(setting: Setting) -> list[Figure]:
 def _memory(setting: Setting, writers: list[str]) -> Figure:
     extra = {}
     for writer in writers:
-        found = _child.run("array-memory", writer, str(setting.fresh()), str(_SIZE))
+        found = _child.run("array-memory", writer, setting.fresh(), _SIZE)
         extra[writer] = exact(found["extra_bytes"] / _MIB)
         setting.progress.tick()
     return Figure(

@@ -204,6 +204,37 @@ def _rank(place: str, options: dict[str, Any], begin: float, secs: float, step_s
     }
 
 
+def _instructions(directory: str, count: str, how: str) -> dict[str, Any]:
+    """Under callgrind, begun with --instr-atstart=no: have it count `count` scalars, ten a step, and their flush."""
+    from tbwriter import SummaryWriter
+
+    writer = SummaryWriter(directory, flush_secs=3600)
+
+    def log_ten(step: int) -> None:
+        for tag in TAGS:
+            writer.add_scalar(tag, 1.0 / (step + 1), step)
+
+    def log_metrics(step: int) -> None:
+        writer.add_metrics(dict.fromkeys(TAGS, 1.0 / (step + 1)), step)
+
+    log = {"add_scalar": log_ten, "add_metrics": log_metrics}[how]
+    steps = int(count) // len(TAGS)
+    for step in range(100):  # layouts and caches
+        log(step)
+    writer.flush()
+    _callgrind("on")
+    for step in range(100, 100 + steps):
+        log(step)
+    writer.flush()
+    _callgrind("off")
+    writer.close()
+    return {"scalars": steps * len(TAGS)}
+
+
+def _callgrind(state: str) -> None:
+    subprocess.run(["callgrind_control", f"--instr={state}", str(os.getpid())], stdout=subprocess.DEVNULL, check=True)
+
+
 def _check(directory: str) -> dict[str, Any]:
     """Read all event files of a directory: how many values each holds, and how often a step is below the one before."""
     from tbwriter import read_events
@@ -229,6 +260,7 @@ _PROGRAMS: dict[str, Callable[..., dict[str, Any]]] = {
     "memory": _memory,
     "ranks": _ranks,
     "check": _check,
+    "instructions": _instructions,
 }
 
 if __name__ == "__main__":

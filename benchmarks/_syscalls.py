@@ -46,11 +46,11 @@ class Counts:
 
 def count(setting: Setting) -> list[Figure]:
     """Count what 1000 scalars cost, opening and closing included."""
-    traced = _strace_works()
+    traced = strace_works()
     writers = [TBWRITER, *(setting.peers if traced and not setting.quick else [])]
     found = {}
     for writer in writers:
-        found[writer] = _traced(setting, writer) if traced else _watched(setting, writer)
+        found[writer] = counted(setting.fresh(), writer, traced=traced)
         setting.progress.tick()
     how = (
         f"{_COUNT} scalars, ten a step, opening and closing included, one process for each writer, counted by "
@@ -78,17 +78,21 @@ def count(setting: Setting) -> list[Figure]:
     return figures
 
 
-def _strace_works() -> bool:
+def counted(directory: Path, writer: str, *, traced: bool) -> Counts:
+    """Count what a process with `writer` does in an empty directory; without strace, of tbwriter alone."""
+    return _traced(directory, writer) if traced else _watched(directory, writer)
+
+
+def strace_works() -> bool:
     """Tell whether strace is there and may trace: containers often forbid it."""
     if shutil.which("strace") is None:
         return False
     return subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode == 0
 
 
-def _traced(setting: Setting, writer: str) -> Counts:
-    directory = setting.fresh()
+def _traced(directory: Path, writer: str) -> Counts:
     trace = directory / "trace"
-    _child.run("scalars", writer, str(directory), str(_COUNT), under=["strace", "-f", "-y", "-o", str(trace)])
+    _child.run("scalars", writer, directory, _COUNT, under=["strace", "-f", "-y", "-o", str(trace)])
     return _parse(trace, directory / "run")
 
 
@@ -128,8 +132,8 @@ def _parse(trace: Path, directory: Path) -> Counts:
     return _counts(found, total)
 
 
-def _watched(setting: Setting, writer: str) -> Counts:
-    calls = _child.run("watched", writer, str(setting.fresh()), str(_COUNT))
+def _watched(directory: Path, writer: str) -> Counts:
+    calls = _child.run("watched", writer, directory, _COUNT)
     found: Counter[tuple[str, bool]] = Counter()
     for who, counts in calls.items():
         for name, number in counts.items():

@@ -29,7 +29,7 @@ from tbwriter.testing import FaultySink
 _SCHEME = "benchmark-faulty"
 _LAP_SECS = 2.0
 _OUTAGE_SECS = 0.4
-_FAULT_SHARE = 0.05
+_FAULT_SHARE = 0.01
 _ERRORS = (errno.EIO, errno.ENOSPC, errno.EAGAIN, errno.ETIMEDOUT)
 _MAX_FILE_BYTES = 8 << 20
 _SAMPLE_STEPS = 2000
