@@ -9,11 +9,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
+from needs import cannot_run
 
 pytest.importorskip("sphinx")
 pytest.importorskip("markdown_it")
+pytest.importorskip("playwright")
 
 from pages import ROOT
+from playwright.sync_api import sync_playwright
 
 import msbridge
 import tbwriter.testing
@@ -57,11 +60,10 @@ def address(site):
 
 @pytest.fixture(scope="module")
 def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
-        pytest.skip("Chromium is not installed")
-    with playwright.sync_playwright() as api:
+        cannot_run("Chromium is not installed")
+    with sync_playwright() as api:
         # A sandbox needs rights that containers lack.
         browser = api.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield browser
