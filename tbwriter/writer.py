@@ -183,7 +183,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
 
     @property
     def all_writers(self) -> dict[str, FileWriter]:
-        """`{log_dir: file_writer}`: the sub-runs of `add_scalars` have no writers of their own."""
+        """The `file_writer` by its directory; the sub-runs of `add_scalars` have no writers of their own."""
         return {self.log_dir: self.file_writer}
 
     @contextlib.contextmanager

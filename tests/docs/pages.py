@@ -24,7 +24,7 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
-RUN_SECS = 100
+RUN_SECS = 240
 
 _HIDDEN = re.compile(r"<!-- python\n(.*?)-->\s*", re.DOTALL)
 _NOT_RUN = re.compile(r"<!-- not run:(.*?)-->\s*", re.DOTALL)

@@ -10,6 +10,7 @@ WITH_CODE = [page for page in PAGES if blocks(page)]
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path):
     for block, printed in run(page, tmp_path):
