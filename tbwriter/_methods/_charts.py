@@ -136,7 +136,7 @@ class ChartMethods(ScalarMethods):
             WriterClosedError: after `close`.
         """
         parts = _summary.mesh(_summary.check_tag(tag), vertices, colors, faces, config_dict, copy=copy)
-        self._add_all(parts, "mesh", global_step, walltime)
+        self._add_all(parts, "mesh part", global_step, walltime)
 
     # -- hyper-parameters
 
@@ -188,10 +188,13 @@ class ChartMethods(ScalarMethods):
             return
         for tag in metrics:
             self._check_kind(tag, "scalar")
-        if self._hparams is None:
-            self._hparams = hparams
-            self._add_all(starts, "hyper-parameter", step, wall_time, bounded=False)
-        self.add_metrics(metrics, step, wall_time)
+        try:
+            if self._hparams is None:
+                self._hparams = hparams
+                self._add_all(starts, "hyper-parameter", step, wall_time, bounded=False)
+        finally:
+            # Also when strict raises here what an earlier call came upon.
+            self.add_metrics(metrics, step, wall_time)
 
     def _sub_run(self, run_name: str | None, name: str | None) -> str | None:
         """Return the sub-run that is asked for, None for the run itself."""
