@@ -20,7 +20,7 @@ from tbwriter.errors import (
 from tbwriter.event_file_writer import EventFileWriter
 from tbwriter.reader import Event, Fault, FileReport, Report, Value, read_events, verify
 from tbwriter.sinks import Durability, SegmentPolicy, Shipped, Sink, SinkStatus, open_sink, register_sink, ship
-from tbwriter.writer import SummaryWriter
+from tbwriter.writer import FileWriter, SummaryWriter
 
 __version__ = "0.1.0"
 
@@ -31,6 +31,7 @@ __all__ = [
     "EventFileWriter",
     "Fault",
     "FileReport",
+    "FileWriter",
     "QueueFullError",
     "Repaired",
     "Report",

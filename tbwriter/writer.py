@@ -183,7 +183,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
 
     @property
     def all_writers(self) -> dict[str, FileWriter]:
-        """The `file_writer` by its directory; the sub-runs of `add_scalars` have no writers of their own."""
+        """The file writers by directory. There is one, as sub-runs have no writers of their own."""
         return {self.log_dir: self.file_writer}
 
     @contextlib.contextmanager
@@ -237,7 +237,11 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
 
 
 class FileWriter(EventMethods):
-    """What `SummaryWriter.file_writer` is: torch's and tensorboardX's FileWriter, over the same thread and files."""
+    """What `SummaryWriter.file_writer` is: torch's and tensorboardX's FileWriter, over the same thread and files.
+
+    Args:
+        writer: to which everything is handed on.
+    """
 
     def __init__(self, writer: SummaryWriter) -> None:
         self._writer = writer

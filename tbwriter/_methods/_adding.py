@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import threading
 import time
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tbwriter import _summary
@@ -15,7 +16,7 @@ from tbwriter._async import Worker
 from tbwriter._entries import COALESCE_SECS, Item, Pending, size_of
 from tbwriter._queue import EntryQueue
 from tbwriter._settings import Settings
-from tbwriter.errors import WriterClosedError
+from tbwriter.errors import QueueFullError, SinkError, WriterClosedError
 
 
 class Group:
@@ -78,20 +79,46 @@ class Adding:
     def _check_kind(self, tag: str, kind: str) -> None:
         first = self._kinds.get(tag, kind)
         if first != kind:
-            raise ValueError(f"tag {tag!r} holds {first}s already and cannot hold a {kind}; use another tag")
+            raise ValueError(f"tag {tag!r} holds {first}s already and cannot hold {kind}s too; use another tag")
 
     def _add(
         self, summary: _summary.Summary, kind: str, step: Any, walltime: float | None, *, bounded: bool = True
     ) -> None:
         """Queue a summary; `bounded` ones are left out once their tag has used up `max_tag_bytes`."""
-        tag = summary.tag
-        step = self._step(step, tag)
-        wall_time, _ = self._wall_time(walltime, tag)
-        self._claim(tag, kind)
-        if bounded and self._budget is not None:
-            summary = _summary.Bounded(summary, self._budget)
-        pending = Pending(summary, step, wall_time)
-        self._put(pending, size_of(pending))
+        self._add_all([summary], kind, step, walltime, bounded=bounded)
+
+    def _add_all(
+        self,
+        summaries: Sequence[_summary.Summary],
+        kind: str,
+        step: Any,
+        walltime: float | None,
+        *,
+        bounded: bool = True,
+    ) -> None:
+        """Queue several summaries of one step, or none of them where a tag is used for another kind."""
+        step = self._step(step, summaries[0].tag)
+        wall_time, _ = self._wall_time(walltime, summaries[0].tag)
+        for summary in summaries:
+            self._check_kind(summary.tag, kind)
+        for summary in summaries:
+            self._claim(summary.tag, kind)
+        budget = self._budget if bounded else None
+        self._put_all(
+            Pending(summary if budget is None else _summary.Bounded(summary, budget), step, wall_time)
+            for summary in summaries
+        )
+
+    def _put_all(self, items: Iterable[Item]) -> None:
+        """Queue what belongs together: all go in before a failure of strict, or a full queue, is raised."""
+        errors = []
+        for item in items:
+            try:
+                self._put(item, size_of(item))
+            except (SinkError, QueueFullError) as exc:  # noqa: PERF203 (the others go in all the same)
+                errors.append(exc)
+        if errors:
+            raise errors[0]
 
     def _put(self, item: Item, size: int = 0, values: int = 1) -> None:
         if self._worker is None:

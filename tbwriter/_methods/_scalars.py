@@ -19,7 +19,6 @@ from tbwriter._entries import (
     size_of,
 )
 from tbwriter._methods._adding import Adding, Group
-from tbwriter.errors import QueueFullError, SinkError
 
 _now = time.time
 _new_tuple = tuple.__new__
@@ -214,15 +213,7 @@ class ScalarMethods(Adding):
                 raise ValueError(f"tag {main_tag!r}: key {key!r} makes no directory name")
             number = _summary.as_scalar(value, f"{main_tag}/{key}", self._told)
             items.append(SubRun(name, (main_tag, number, step, wall_time, slack)))
-        # All go in before a failure of strict, or a full queue, is raised.
-        errors = []
-        for item in items:
-            try:
-                self._put(item, size_of(item))
-            except (SinkError, QueueFullError) as exc:  # noqa: PERF203 (the others go in all the same)
-                errors.append(exc)
-        if errors:
-            raise errors[0]
+        self._put_all(items)
 
     def _put_scalar(self, scalar: Scalar) -> None:
         queue = self._queue

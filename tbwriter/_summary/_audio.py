@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import wave
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,6 +73,8 @@ class Audio:
         return [value]
 
     def _wav(self) -> bytes:
+        import wave  # here and not above: an import of tbwriter is to be quick
+
         out = io.BytesIO()
         with wave.open(out, "wb") as file:
             file.setnchannels(self.samples.shape[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -77,6 +76,8 @@ def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: Any, *, copy:
     Raises:
         TypeError: no arrays of real numbers, or a config that JSON lacks. ValueError: other shapes.
     """
+    import json  # here and not above: an import of tbwriter is to be quick
+
     try:
         text = "{}" if config is None else json.dumps(config, sort_keys=True)
     except (TypeError, ValueError) as exc:

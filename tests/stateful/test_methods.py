@@ -6,9 +6,11 @@ import fsspec
 import numpy as np
 import pytest
 from event_files import event_files, events, scalars
+from google.protobuf import struct_pb2
 from storage import NO_SPACE, PATIENCE_SECS, Faults, faulty
+from waiting import wait_until
 
-from tbwriter import SummaryWriter, WriterClosedError, read_events
+from tbwriter import SinkError, SummaryWriter, WriterClosedError, read_events
 
 pytest.importorskip("PIL.Image")
 
@@ -233,6 +235,28 @@ def test_hyper_parameters_go_into_the_run_itself_and_end_with_it(writer, place):
     assert [path.name for path in place.iterdir() if path.is_dir()] == []
 
 
+def test_a_writer_without_a_thread_ends_its_trial_too(writer_at, place):
+    writer = writer_at(place, asynchronous=False)
+    writer.add_hparams({"lr": 0.1}, {})
+    writer.close()
+    writer.close()
+    assert row(place)[1] == ["STATUS_SUCCESS"]
+
+
+def test_a_failure_that_strict_raises_costs_no_metric(writer_at, tmp_path):
+    faults = Faults()
+    writer = writer_at(faulty(tmp_path, faults), strict=True)
+    faults.error = NO_SPACE
+    writer.add_scalar("a", 1.0, 1)
+    wait_until(lambda: writer.stats().retries, within=PATIENCE_SECS)
+    with pytest.raises(SinkError):
+        writer.add_hparams({"lr": 0.1}, {"accuracy": 0.5})
+    faults.error = None
+    writer.close()
+    assert row(tmp_path / "run") == ({"lr": 0.1}, ["STATUS_SUCCESS"])
+    assert scalars(tmp_path / "run", "accuracy") == [(0, 0.5)]
+
+
 def test_an_exception_makes_the_trial_a_failure(place):
     def train():
         with SummaryWriter(place) as writer:
@@ -346,7 +370,7 @@ def test_a_mesh_without_colours_first_may_have_them_later(writer, place):
 def test_images_and_videos_may_share_a_tag_and_sounds_may_not(writer):
     writer.add_image("t", RNG.random((3, 4, 5)))
     writer.add_video("t", RNG.random((1, 2, 3, 8, 8)))
-    with pytest.raises(ValueError, match=r"^tag 't' holds images already and cannot hold a sound; use another tag$"):
+    with pytest.raises(ValueError, match=r"^tag 't' holds images already and cannot hold sounds too; use another tag$"):
         writer.add_audio("t", [0.0])
 
 
@@ -362,7 +386,7 @@ def test_a_graph_may_be_bytes_or_a_message(writer, place):
     assert [event.graph_def for event in read_events(place) if event.graph_def] == [GRAPH, GRAPH]
 
 
-@pytest.mark.parametrize("model", [None, "graph.pb", object()])
+@pytest.mark.parametrize("model", [None, "graph.pb", object(), struct_pb2.Struct()])
 def test_what_is_no_graph_is_refused(model, writer):
     with pytest.raises(TypeError, match=r"^model is .*, want a GraphDef, serialised or not, or a torch module$"):
         writer.add_graph(model)

@@ -355,12 +355,16 @@ def test_curves_that_are_no_mapping_are_refused_by_tag(writer, stored, curves):
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ("add_scalar", "add_histogram", "tag 'x' holds scalars already and cannot hold a histogram; use another tag"),
-        ("add_scalar", "add_image", "tag 'x' holds scalars already and cannot hold a image"),
-        ("add_histogram", "add_scalar", "tag 'x' holds histograms already and cannot hold a scalar"),
-        ("add_histogram", "add_metrics", "tag 'x' holds histograms already and cannot hold a scalar"),
-        ("add_image", "add_histogram", "tag 'x' holds images already and cannot hold a histogram"),
-        ("add_metrics", "add_images", "tag 'x' holds scalars already and cannot hold a image"),
+        (
+            "add_scalar",
+            "add_histogram",
+            "tag 'x' holds scalars already and cannot hold histograms too; use another tag",
+        ),
+        ("add_scalar", "add_image", "tag 'x' holds scalars already and cannot hold images too"),
+        ("add_histogram", "add_scalar", "tag 'x' holds histograms already and cannot hold scalars too"),
+        ("add_histogram", "add_metrics", "tag 'x' holds histograms already and cannot hold scalars too"),
+        ("add_image", "add_histogram", "tag 'x' holds images already and cannot hold histograms too"),
+        ("add_metrics", "add_images", "tag 'x' holds scalars already and cannot hold images too"),
     ],
 )
 def test_a_second_kind_under_one_tag_is_refused(writer, stored, first, second, message):
@@ -392,7 +396,7 @@ def test_a_text_is_stored_under_a_tag_of_its_own(writer, stored):
 
 def test_the_kind_of_a_stored_tag_counts(writer):
     writer.add_text("x", "words", 1)
-    with pytest.raises(ValueError, match="tag 'x/text_summary' holds texts already and cannot hold a scalar"):
+    with pytest.raises(ValueError, match="tag 'x/text_summary' holds texts already and cannot hold scalars too"):
         writer.add_scalar("x/text_summary", 1.0, 1)
 
 

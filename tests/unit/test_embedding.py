@@ -51,8 +51,9 @@ def test_labels_cannot_begin_a_line_or_a_column_of_their_own():
     assert metadata(["a\tb", "c\nd\r"]) == "a b\nc d \n"
 
 
-def test_several_columns_have_a_header():
-    assert metadata([("a", 1), ("b", 2)], ["name", "size"]) == "name\tsize\na\t1\nb\t2\n"
+@pytest.mark.parametrize("rows", [[("a", 1), ("b", 2)], np.array([["a", "1"], ["b", "2"]])])
+def test_several_columns_have_a_header(rows):
+    assert metadata(rows, ["name", "size"]) == "name\tsize\na\t1\nb\t2\n"
 
 
 def test_one_column_has_none_since_tensorboard_would_take_it_for_a_label():

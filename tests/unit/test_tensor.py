@@ -47,6 +47,14 @@ def test_a_complex_tensor_of_a_framework_keeps_its_imaginary_part():
     assert round_trip(torch.tensor([1 + 2j]).conj()).tolist() == [1 - 2j]
 
 
+def test_a_complex_tensor_that_numpy_lacks_is_refused_by_tag():
+    torch = pytest.importorskip("torch")
+    with pytest.warns(UserWarning, match="ComplexHalf"):
+        half = torch.zeros(2, dtype=torch.complex32)
+    with pytest.raises(TypeError, match=r"^tag 't': Tensor of shape \(2,\) and dtype torch.complex32 cannot be read"):
+        Tensor.of("t", half, copy=True)
+
+
 @pytest.mark.parametrize("wrap", [duck.Asnumpy, duck.ArrayForm, np.ndarray.tolist])
 def test_a_tensor_may_be_anything_with_numbers(wrap):
     assert round_trip(wrap(np.array([[1.0, 2.0]]))).tolist() == [[1.0, 2.0]]
