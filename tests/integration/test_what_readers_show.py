@@ -1,10 +1,12 @@
 """What both readers show of values, tags and descriptions of every kind."""
 
+import io
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tbwriter import SummaryWriter
 
@@ -164,3 +166,20 @@ def test_an_array_without_anything_finite_ends_nothing(tensorboard, run):
         writer.add_scalar("after", 1.0, 1)
     tensorboard.shows(lambda: tensorboard.scalars(run.name, "after"), [(1, 1.0)])
     tensorboard.shows(lambda: [sum(n for *_, n in rows) for _, rows in tensorboard.histograms(run.name, "some")], [2])
+
+
+def test_pictures_of_points_need_not_be_square(tensorboard, run):
+    pictures = np.random.default_rng(0).integers(0, 256, (5, 3, 16, 32), np.uint8)
+    with SummaryWriter(run.path) as writer:
+        writer.add_embedding(np.arange(15.0).reshape(5, 3), label_img=pictures, tag="wide")
+    ask, query = tensorboard.get, {"run": run.name, "name": "wide:00000"}
+    tensorboard.shows(lambda: run.name in ask("/data/plugin/projector/runs"), True)
+    (embedding,) = ask("/data/plugin/projector/info", run=run.name)["embeddings"]
+    assert embedding["sprite"]["singleImageDim"] == [32, 16]  # width, height
+    with Image.open(io.BytesIO(tensorboard.get_bytes("/data/plugin/projector/sprite_image", **query)[1])) as sprite:
+        sheet = np.asarray(sprite.convert("RGB"))
+    across = sheet.shape[1] // 32
+    for number, picture in enumerate(pictures):
+        row, column = divmod(number, across)
+        shown = sheet[16 * row : 16 * row + 16, 32 * column : 32 * column + 32]
+        assert np.array_equal(shown, picture.transpose(1, 2, 0))
