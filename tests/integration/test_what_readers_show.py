@@ -1,6 +1,7 @@
 """What both readers show of values, tags and descriptions of every kind."""
 
 import io
+import json
 from decimal import Decimal
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ from PIL import Image
 from tbwriter import SummaryWriter
 
 INF = float("inf")
+STATUSES = ["STATUS_UNKNOWN", "STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_RUNNING"]
 
 
 class Asnumpy:
@@ -183,3 +185,32 @@ def test_pictures_of_points_need_not_be_square(tensorboard, run):
         row, column = divmod(number, across)
         shown = sheet[16 * row : 16 * row + 16, 32 * column : 32 * column + 32]
         assert np.array_equal(shown, picture.transpose(1, 2, 0))
+
+
+def test_ten_trials_show_as_ten_rows_with_all_their_columns(tensorboard, run):
+    rows = {}
+    for number in range(10):
+        hparams = {
+            "ten/rate": 10.0**-number,
+            "ten/nesterov": number % 2 == 0,
+            "ten/optimizer": ("sgd", "adam")[number % 2],
+        }
+        if number in (3, 9):  # only some runs have it
+            hparams["ten/momentum"] = 0.9
+        with SummaryWriter(run.path / str(number)) as writer:
+            writer.add_hparams(hparams, {"ten/accuracy": number / 16})
+        rows[run.sub(str(number))] = hparams, "STATUS_SUCCESS", number / 16
+
+    asked = {"colParams": [{"metric": {"tag": "ten/accuracy"}}], "sliceSize": 1000, "allowedStatuses": STATUSES}
+
+    def shown():
+        found = tensorboard.get("/data/plugin/hparams/session_groups", request=json.dumps(asked))["sessionGroups"]
+        return {
+            group["name"]: (group["hparams"], group["sessions"][0]["status"], group["metricValues"][0]["value"])
+            for group in found
+            if group["name"].startswith(run.name) and group["metricValues"]
+        }
+
+    tensorboard.shows(shown, rows)
+    columns = tensorboard.get("/data/plugin/hparams/experiment", request="{}")["hparamInfos"]
+    assert {column["name"] for column in columns} >= {"ten/rate", "ten/nesterov", "ten/optimizer", "ten/momentum"}
