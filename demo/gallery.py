@@ -290,13 +290,13 @@ def projector(writer: SummaryWriter, training: Training) -> None:
     )
 
 
-def hparams(logdir: Path) -> list[float]:
+def hparams(logdir: Path, **options: Any) -> list[float]:
     """HParams: a run for each trial; its hyper-parameters and its result stand in the run itself."""
     found = []
     for number, trial in enumerate(TRIALS, 1):
         accuracy = float(train(**trial, epochs=5).val_accuracy[-1])
         found.append(accuracy)
-        with SummaryWriter(logdir / "trials" / str(number)) as writer:
+        with SummaryWriter(logdir / "trials" / str(number), **options) as writer:
             writer.add_hparams(trial, {"trial/accuracy": accuracy})
     return found
 
@@ -306,15 +306,23 @@ DASHBOARDS = (
 )  # fmt: skip
 
 
-def write(logdir: Path) -> tuple[Training, list[float]]:
-    """Train, write the run `digits` and the trials below `logdir`, and give the training and the trials' accuracies."""
+def write(logdir: Path, **options: Any) -> tuple[Training, list[float]]:
+    """Train, and write the run `digits` and the trials below `logdir`.
+
+    Args:
+        logdir: a directory.
+        options: of SummaryWriter.
+
+    Returns:
+        The training, and the accuracy of each trial.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that few epochs do not converge
         training = train()
-        with SummaryWriter(logdir / "digits") as writer:
+        with SummaryWriter(logdir / "digits", **options) as writer:
             for fill in DASHBOARDS:
                 fill(writer, training)
-        return training, hparams(logdir)
+        return training, hparams(logdir, **options)
 
 
 def main() -> None:

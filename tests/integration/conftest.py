@@ -38,16 +38,22 @@ def tensorboard(request, tensorboards):
 
 
 @pytest.fixture(scope="session")
-def gallery(tmp_path_factory):
-    """The run of demo/gallery.py, written once: its module, directory, training, and accuracies of the trials."""
+def gallery_module():
+    """demo/gallery.py."""
     need("tensorboard", "tensorboard_data_server", "sklearn", "matplotlib", "PIL")
     spec = importlib.util.spec_from_file_location("gallery", _DEMO)
     module = importlib.util.module_from_spec(spec)
     sys.modules["gallery"] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session", params=[None, 20_000], ids=["one-file", "many-files"])
+def gallery(request, gallery_module, tmp_path_factory):
+    """The run of demo/gallery.py: its module, directory, training, and accuracies of the trials."""
     logdir = tmp_path_factory.mktemp("gallery")
-    training, accuracies = module.write(logdir)
-    return SimpleNamespace(module=module, logdir=logdir, training=training, accuracies=accuracies)
+    training, accuracies = gallery_module.write(logdir, max_file_size=request.param)
+    return SimpleNamespace(module=gallery_module, logdir=logdir, training=training, accuracies=accuracies)
 
 
 @pytest.fixture(scope="session", params=[pytest.param(name, marks=pytest.mark.readers) for name in LOAD_FAST])

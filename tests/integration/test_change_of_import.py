@@ -14,6 +14,8 @@ from needs import need
 from PIL import Image
 from tensorboard_http import LOAD_FAST, TensorBoard
 
+from tbwriter import SummaryWriter, read_events
+
 pytestmark = pytest.mark.readers
 
 PLUGIN = "/data/plugin"
@@ -236,3 +238,35 @@ def test_the_same_points_show_in_the_projector(board, peer):
     assert asked("ours", "metadata", num_rows=100) == asked(peer, "metadata", num_rows=100)
     ours, theirs = (pixels(asked(writer, "sprite_image")[1][1]) for writer in ("ours", peer))
     assert np.abs(ours - theirs).max() <= 1
+
+
+# ---- what the suites of torch and tensorboardX ask of their writers
+
+
+def test_what_torch_cannot_trace_raises_at_the_call(tmp_path):
+    need("torch", "tensorboard")
+    import torch
+
+    class Named(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 5)
+
+        def forward(self, x):
+            return {"out": self.layer(x)}
+
+    with SummaryWriter(tmp_path) as writer:
+        with pytest.raises(RuntimeError, match="Encountering a dict at the output of the tracer"):
+            writer.add_graph(Named(), torch.zeros(1, 3))
+        writer.add_graph(Named(), torch.zeros(1, 3), use_strict_trace=False)
+        with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+            writer.add_graph(torch.nn.Linear(3, 5), torch.zeros(1, 9))
+    (graph,) = [event.graph_def for event in read_events(tmp_path) if event.graph_def]
+    assert b"Linear[layer]" in graph
+
+
+def test_a_path_of_another_system_is_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with SummaryWriter("C:\\Downloads\\run") as writer:
+        writer.add_scalar("test", 1)
+    assert [event.values[0].data for event in read_events("C:\\Downloads\\run") if event.values] == [1.0]

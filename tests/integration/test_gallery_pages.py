@@ -173,6 +173,7 @@ DASHBOARDS = {
 }
 
 
+@pytest.mark.parametrize("gallery", [None], ids=["one-file"], indirect=True)
 @pytest.mark.parametrize("shown_gallery", ["data-server"], indirect=True)
 @pytest.mark.parametrize("dashboard", DASHBOARDS)
 def test_a_browser_draws_the_dashboard(shown_gallery, page, dashboard):
