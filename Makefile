@@ -2,8 +2,10 @@
 #
 #   make demo     trains with MindSpore on real data through the callback, and shows the curves
 #   make test     passes the tests: newest dependencies, oldest ones, NumPy 1, and the installed wheel
-#   make lint     ruff, mypy --strict, import-linter, generated code
+#   make lint     ruff, mypy --strict, import-linter, generated code, documentation
+#   make docs     builds the documentation: build/docs/index.html
 #   make bench    measures what logging costs on this machine
+#   make gallery  fills every dashboard of TensorBoard and takes its picture; needs Chromium
 #
 # MindSpore has wheels for Python 3.10 to 3.12; PYTHON=... chooses one.
 
@@ -16,11 +18,12 @@ OLDEST := .venv-oldest
 NUMPY1 := .venv-numpy1
 WHEEL := .venv-wheel
 PROTO := .venv-proto
-PYTEST_ARGS ?=
+# Two at a time: many tests wait for a clock, a child process or a server.
+PYTEST_ARGS ?= -n 2 --dist worksteal
 
-.PHONY: help demo test test-newest test-oldest test-numpy1 test-wheel lint format proto bench clean
+.PHONY: help demo test test-newest test-oldest test-numpy1 test-wheel lint docs format proto bench gallery clean
 help:
-	@sed -n '3,7s/^#   //p' Makefile
+	@sed -n '3,9s/^#   //p' Makefile
 
 define make_venv
 	@test -n "$(PYTHON)" || { echo "needs Python 3.10, 3.11 or 3.12 on the PATH, or PYTHON=/path/to/one"; exit 1; }
@@ -36,7 +39,7 @@ $(NEWEST)/demo.done: pyproject.toml
 
 $(NEWEST)/dev.done: pyproject.toml
 	$(call make_venv,$(NEWEST),newest dependencies and development tools)
-	@$(NEWEST)/bin/python $(PIP_INSTALL) --editable . --group dev
+	@$(NEWEST)/bin/python $(PIP_INSTALL) --editable . --group dev $(if $(CI),--group peers)
 	@touch $@
 
 $(OLDEST)/dev.done: pyproject.toml tests/oldest.txt
@@ -89,6 +92,12 @@ lint: $(NEWEST)/dev.done $(PROTO)/dev.done
 	$(NEWEST)/bin/mypy
 	$(NEWEST)/bin/lint-imports
 	$(PROTO)/bin/python proto/generate.py --check
+	@$(MAKE) --no-print-directory docs
+
+# -W -n: a warning, and a name that leads nowhere, is an error. -E: all pages anew, or unchanged ones would not warn.
+docs: $(NEWEST)/dev.done
+	GLOG_v=3 $(NEWEST)/bin/sphinx-build -W -n -E --keep-going --quiet --builder html docs build/docs
+	@echo "== documentation: build/docs/index.html"
 
 format: $(NEWEST)/dev.done
 	$(NEWEST)/bin/ruff check --fix .
@@ -101,6 +110,10 @@ bench: $(NEWEST)/dev.done
 	@$(NEWEST)/bin/python $(PIP_INSTALL) --group bench
 	$(NEWEST)/bin/python -m benchmarks encode
 	$(NEWEST)/bin/python -m benchmarks write
+
+gallery: $(NEWEST)/dev.done
+	PICTURES=docs/gallery $(NEWEST)/bin/python -m pytest -rs tests/integration/test_gallery_pages.py
+	$(NEWEST)/bin/python demo/gallery.py
 
 clean:
 	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

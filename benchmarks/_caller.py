@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks._measure import alternate, quantile, ratio, spread, timer_cost_ns
+from benchmarks._measure import alternate, quantile, ratio, ratios, spreads, timer_cost_ns
 from benchmarks._results import Figure, Target
 from benchmarks._setting import Setting
 from benchmarks._writers import FLOOR, TAGS, TBWRITER, TENSORBOARDX, open_writer
 
-_QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
+QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 # A peer's call takes a hundred times as long; so many of them tell its distribution as well.
 _PEER_SHARE = 10
 
@@ -28,9 +28,9 @@ def latency(setting: Setting) -> list[Figure]:
         warm, count = (ours // 10, ours) if writer in (TBWRITER, FLOOR) else (theirs // 10, theirs)
         for step in range(warm // len(TAGS)):
             logger.log_step(step)
-        found = _timed_scalars(logger.add_scalar, warm // len(TAGS), count // len(TAGS))
+        found = timed_scalars(logger.add_scalar, warm // len(TAGS), count // len(TAGS))
         logger.close()
-        return _quantiles(found)
+        return quantiles(found)
 
     samples = alternate(writers, setting.rounds, sample, setting.progress.tick)
     how = (
@@ -40,22 +40,23 @@ def latency(setting: Setting) -> list[Figure]:
     )
     note = f"Two readings of the clock around nothing show {timer_cost_ns():.0f} ns; that is in every number."
     figures = []
-    for label in _QUANTILES:
+    for label in QUANTILES:
         us = {writer: [round_[label] for round_ in samples[writer]] for writer in writers}
-        values = {writer: spread(us[writer]) for writer in writers}
-        ratios = {f"{peer} / {TBWRITER}": ratio(us[peer], us[TBWRITER]) for peer in setting.peers}
+        values = spreads(us)
+        over = ratios(us, setting.peers, TBWRITER)
         targets = []
         if label == "p50" and TENSORBOARDX in setting.peers:
-            over = ratios[f"{TENSORBOARDX} / {TBWRITER}"]
-            targets.append(Target.judge(f"times tbwriter's, for {TENSORBOARDX}", "at least", 15, over))
+            times = over[f"{TENSORBOARDX} / {TBWRITER}"]
+            targets.append(Target.judge(f"times tbwriter's, for {TENSORBOARDX}", "at least", 15, times))
         if label == "p99.9":
             targets.append(Target.judge("us", "at most", 1000, values[TBWRITER]))
         title = f"Caller's time for one add_scalar, {label}"
-        figures.append(Figure(f"caller_{label}", title, "us", how, values, ratios, targets, [note]))
+        figures.append(Figure(f"caller_{label}", title, "us", how, values, over, targets, [note]))
     return figures
 
 
-def _timed_scalars(add_scalar: Callable[[str, float, int], object], first: int, steps: int) -> array[int]:
+def timed_scalars(add_scalar: Callable[[str, float, int], object], first: int, steps: int) -> array[int]:
+    """Add ten scalars in each of `steps` steps from `first` on; return what every call took, in ns."""
     clock = time.perf_counter_ns
     found = array("q", bytes(8 * steps * len(TAGS)))
     at = 0
@@ -69,9 +70,10 @@ def _timed_scalars(add_scalar: Callable[[str, float, int], object], first: int, 
     return found
 
 
-def _quantiles(found: array[int]) -> dict[str, float]:
+def quantiles(found: array[int]) -> dict[str, float]:
+    """Return the `QUANTILES` of times in ns, in us."""
     ordered = sorted(found)
-    return {label: quantile(ordered, fraction) / 1000 for label, fraction in _QUANTILES.items()}
+    return {label: quantile(ordered, fraction) / 1000 for label, fraction in QUANTILES.items()}
 
 
 def beside_histograms(setting: Setting) -> list[Figure]:
@@ -85,12 +87,12 @@ def beside_histograms(setting: Setting) -> list[Figure]:
         assert logger.add_histogram is not None
         for step in range(arrays):
             logger.add_histogram("weights", values, step)
-        found = _timed_scalars(logger.add_scalar, 1, arrays * 100)
+        found = timed_scalars(logger.add_scalar, 1, arrays * 100)
         logger.close()
-        return _quantiles(found)
+        return quantiles(found)
 
     samples = alternate([TBWRITER], setting.rounds, sample, setting.progress.tick)[TBWRITER]
-    us = {label: spread([round_[label] for round_ in samples]) for label in _QUANTILES}
+    us = spreads({label: [round_[label] for round_ in samples] for label in QUANTILES})
     return [
         Figure(
             name="caller_beside_histograms",
@@ -138,7 +140,7 @@ def metrics(setting: Setting) -> list[Figure]:
         return quantile(sorted(found), 0.5) / 1000
 
     samples = alternate(names, setting.rounds, sample, setting.progress.tick)
-    values = {name: spread(samples[name]) for name in names}
+    values = spreads(samples)
     return [
         Figure(
             name="add_metrics",

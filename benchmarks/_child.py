@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,13 @@ BEGIN, END = "/benchmark-begins", "/benchmark-ends"
 """Paths whose stat marks in a trace of system calls where the measured part begins and ends."""
 
 
-def run(program: str, *arguments: str, under: Sequence[str] = ()) -> dict[str, Any]:
+def run(program: str, *arguments: object, under: Sequence[str] = ()) -> dict[str, Any]:
     """Run a program of this module in a process of its own, below the command `under`; return what it prints.
 
     Raises:
         RuntimeError: it fails; with the end of its standard error.
     """
-    command = [*under, sys.executable, "-m", "benchmarks._child", program, *arguments]
+    command = [*under, sys.executable, "-m", "benchmarks._child", program, *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"benchmark child {program}: exit status {done.returncode}: {done.stderr[-500:]}")
@@ -121,7 +121,7 @@ def _memory(directory: str, count: str, samples: str) -> dict[str, Any]:
             for tag in TAGS:
                 add_scalar(tag, value, step)
         writer.flush()
-        resident.append(_resident_bytes())
+        resident.append(resident_bytes())
     stats = writer.stats()
     writer.close()
     return {
@@ -133,7 +133,8 @@ def _memory(directory: str, count: str, samples: str) -> dict[str, Any]:
     }
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
+    """Return the memory of this process that is in the machine."""
     return _status("VmRSS")
 
 
@@ -143,7 +144,124 @@ def _status(field: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
 
 
-_PROGRAMS = {"scalars": _scalars, "watched": _watched, "array-memory": _array_memory, "memory": _memory}
+def _ranks(place: str, options: str, ranks: str, secs: str, step_ms: str) -> dict[str, Any]:
+    """Fork `ranks` processes that log ten scalars each step for `secs`, all at once; return what each of them did."""
+    import fsspec  # noqa: F401 (before the fork: every process would import it)
+
+    import tbwriter.testing  # noqa: F401
+
+    if place.startswith("s3://"):
+        import s3fs  # noqa: F401
+    begin = time.time() + 0.2 + 0.02 * int(ranks)
+    pipes = []
+    for rank in range(int(ranks)):
+        read, write = os.pipe()
+        if os.fork() == 0:
+            status = 1
+            try:
+                found = _rank(f"{place}/rank_{rank}", json.loads(options), begin, float(secs), float(step_ms) / 1000)
+                os.write(write, json.dumps(found).encode())
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(write)
+        pipes.append(read)
+    told = []
+    for read in pipes:
+        with os.fdopen(read, "rb") as pipe:
+            told.append(json.loads(pipe.read()))
+    return {"ranks": told}
+
+
+def _rank(place: str, options: dict[str, Any], begin: float, secs: float, step_secs: float) -> dict[str, Any]:
+    from benchmarks._watch import Watch
+    from tbwriter import SummaryWriter
+
+    watch = Watch()
+    writer = SummaryWriter(watch.place(place), **options)
+    writer.add_metrics(dict.fromkeys(TAGS, 0.0), 0)
+    time.sleep(max(0.0, begin - time.time()))
+    clock = time.perf_counter
+    calls = []
+    steps, first = 0, clock()
+    while clock() - first < secs:
+        steps += 1
+        metrics = dict.fromkeys(TAGS, 1.0 / steps)
+        called = clock()
+        writer.add_metrics(metrics, steps)
+        calls.append(clock() - called)
+        time.sleep(step_secs)
+    took = clock() - first
+    writer.close()
+    stats = writer.stats()
+    return {
+        "steps": steps,
+        "secs": took,
+        "call_us": sorted(calls)[len(calls) // 2] * 1e6,
+        "bytes": stats.bytes,
+        "operations": watch.operations,
+        "dropped": stats.dropped,
+    }
+
+
+def _instructions(directory: str, count: str, how: str) -> dict[str, Any]:
+    """Under callgrind, begun with --instr-atstart=no: have it count `count` scalars, ten a step, and their flush."""
+    from tbwriter import SummaryWriter
+
+    writer = SummaryWriter(directory, flush_secs=3600)
+
+    def log_ten(step: int) -> None:
+        for tag in TAGS:
+            writer.add_scalar(tag, 1.0 / (step + 1), step)
+
+    def log_metrics(step: int) -> None:
+        writer.add_metrics(dict.fromkeys(TAGS, 1.0 / (step + 1)), step)
+
+    log = {"add_scalar": log_ten, "add_metrics": log_metrics}[how]
+    steps = int(count) // len(TAGS)
+    for step in range(100):  # layouts and caches
+        log(step)
+    writer.flush()
+    _callgrind("on")
+    for step in range(100, 100 + steps):
+        log(step)
+    writer.flush()
+    _callgrind("off")
+    writer.close()
+    return {"scalars": steps * len(TAGS)}
+
+
+def _callgrind(state: str) -> None:
+    subprocess.run(["callgrind_control", f"--instr={state}", str(os.getpid())], stdout=subprocess.DEVNULL, check=True)
+
+
+def _check(directory: str) -> dict[str, Any]:
+    """Read all event files of a directory: how many values each holds, and how often a step is below the one before."""
+    from tbwriter import read_events
+
+    values = {}
+    backwards = 0
+    last = -1
+    for path in sorted(Path(directory).glob("*tfevents*")):
+        values[path.name] = 0
+        for event in read_events(path, strict=True):
+            found = sum(value.tag in TAGS for value in event.values)
+            if found:
+                values[path.name] += found
+                backwards += event.step < last
+                last = event.step
+    return {"values": values, "backwards": backwards}
+
+
+_PROGRAMS: dict[str, Callable[..., dict[str, Any]]] = {
+    "scalars": _scalars,
+    "watched": _watched,
+    "array-memory": _array_memory,
+    "memory": _memory,
+    "ranks": _ranks,
+    "check": _check,
+    "instructions": _instructions,
+}
 
 if __name__ == "__main__":
     print(json.dumps(_PROGRAMS[sys.argv[1]](*sys.argv[2:])))

@@ -14,15 +14,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from benchmarks._measure import alternate, ratio_of_medians, spread
+from benchmarks._block import NOTHING, Block, block, busy, calibrated, noise
+from benchmarks._measure import alternate, ratio_of_medians, spread, spreads
 from benchmarks._results import Figure, Spread, Target
 from benchmarks._setting import Setting
-from benchmarks._writers import FLOOR, TBWRITER, Logger, open_writer
-
-NOTHING = "nothing"
-_NOISY_SHARE = 0.02
+from benchmarks._writers import FLOOR, TBWRITER, open_writer
 
 
 def waiting(setting: Setting) -> list[Figure]:
@@ -34,68 +31,9 @@ def waiting(setting: Setting) -> list[Figure]:
 
 def holding_gil(setting: Setting) -> list[Figure]:
     """Measure a loop whose steps compute in Python."""
-    turns = _calibrated(setting.step_ms / 1000)
+    turns = calibrated(setting.step_ms / 1000)
     how = f"Steps of a fixed amount of Python arithmetic, {setting.step_ms:g} ms, the GIL held."
-    return _overhead(setting, "loop_gil", "GIL-bound loop", how, lambda: _busy(turns), others_delay=True)
-
-
-def _busy(turns: int) -> int:
-    number = 1
-    for _ in range(turns):
-        number = (number * 1664525 + 1013904223) & 0xFFFFFFFF
-    return number
-
-
-def _calibrated(secs: float) -> int:
-    """Return how many turns of `_busy` take `secs`: by the fastest of some tries, so that noise does not count."""
-    turns = 20_000
-    took = []
-    for _ in range(20):
-        begin = time.perf_counter()
-        _busy(turns)
-        took.append(time.perf_counter() - begin)
-    return max(1, round(turns * secs / min(took)))
-
-
-@dataclass(frozen=True)
-class _Block:
-    """What the steps of one block took, in microseconds a step.
-
-    Attributes:
-        wall: all of it.
-        cpu: processor time of all threads.
-        flush: of `wall`, in the flush behind the last step.
-        logging: of `wall`, in the calls that log.
-        others: of `cpu`, in threads other than the loop's.
-    """
-
-    wall: float
-    cpu: float
-    flush: float
-    logging: float
-    others: float
-
-
-def _block(body: Callable[[], object], logger: Logger | None, first: int, steps: int) -> _Block:
-    clock = time.perf_counter
-    logging = flushing = 0.0
-    own, cpu, begin = time.thread_time(), time.process_time(), clock()
-    if logger is None:
-        for _ in range(steps):
-            body()
-    else:
-        log_step = logger.log_step
-        for step in range(first, first + steps):
-            body()
-            called = clock()
-            log_step(step)
-            logging += clock() - called
-        flushing = clock()
-        logger.flush()
-        flushing = clock() - flushing
-    wall = clock() - begin
-    cpu, own = time.process_time() - cpu, time.thread_time() - own
-    return _Block(*(secs / steps * 1e6 for secs in (wall, cpu, flushing, logging, cpu - own)))
+    return _overhead(setting, "loop_gil", "GIL-bound loop", how, lambda: busy(turns), others_delay=True)
 
 
 def _overhead(
@@ -106,11 +44,12 @@ def _overhead(
     loggers = {writer: open_writer(writer, setting.fresh()) for writer in (FLOOR, *writers)}
     done = dict.fromkeys(loggers, 0)
 
-    def sample(writer: str) -> _Block:
+    def sample(writer: str) -> Block:
         if writer == NOTHING:
-            return _block(body, None, 0, steps)
+            return block(body, None, steps=steps)
         done[writer] += steps
-        return _block(body, loggers[writer], done[writer] - steps, steps)
+        logger = loggers[writer]
+        return block(body, logger.log_step, logger.flush, first=done[writer] - steps, steps=steps)
 
     for logger in loggers.values():  # first calls: layouts, imports, threads
         logger.log_step(0)
@@ -132,17 +71,17 @@ def _overhead(
             title=f"{title}: extra time",
             unit="us a step",
             how=how,
-            values={writer: spread(samples) for writer, samples in wall.items()},
+            values=spreads(wall),
             ratios=_ratios(wall, setting.peers),
             targets=_targets(wall, setting.peers),
-            notes=_notes(wall, [block.wall for block in bare], [block.flush for block in blocks[TBWRITER]]),
+            notes=_notes(wall, [a.wall for a in bare], [a.flush for a in blocks[TBWRITER]]),
         ),
         Figure(
             name=f"{name}_cpu",
             title=f"{title}: extra processor time",
             unit="us a step",
             how=how,
-            values={writer: spread(samples) for writer, samples in cpu.items()},
+            values=spreads(cpu),
             ratios=_ratios(cpu, setting.peers),
         ),
         *_accounted(name, title, how, blocks, setting.peers, others_delay=others_delay),
@@ -150,25 +89,25 @@ def _overhead(
 
 
 def _accounted(
-    name: str, title: str, how: str, blocks: dict[str, list[_Block]], peers: Sequence[str], *, others_delay: bool
+    name: str, title: str, how: str, blocks: dict[str, list[Block]], peers: Sequence[str], *, others_delay: bool
 ) -> list[Figure]:
-    parts: dict[str, Callable[[_Block], float]] = {
-        "inside the calls": lambda block: block.logging,
-        "processor time of other threads": lambda block: block.others,
-        "both": lambda block: block.logging + block.others,
+    parts: dict[str, Callable[[Block], float]] = {
+        "inside the calls": lambda found: found.logging,
+        "processor time of other threads": lambda found: found.others,
+        "both": lambda found: found.logging + found.others,
     }
     judged = "both" if others_delay else "inside the calls"
     how = f"In the same blocks, measured directly and not as a difference; the wait for the flush is not in it. {how}"
     figures = []
     for label, part in parts.items():
-        extra = {writer: [part(block) for block in found] for writer, found in blocks.items()}
+        extra = {writer: [part(one) for one in found] for writer, found in blocks.items()}
         figures.append(
             Figure(
                 name=f"{name}_{label.split()[0]}",
                 title=f"{title}, accounted for: {label}",
                 unit="us a step",
                 how=how,
-                values={writer: spread(samples) for writer, samples in extra.items()},
+                values=spreads(extra),
                 ratios=_ratios(extra, peers) if label == judged else {},
                 targets=_targets(extra, peers) if label == judged else [],
             )
@@ -190,10 +129,7 @@ def _notes(extra: dict[str, list[float]], bare: Sequence[float], flush: Sequence
         f"percent of it: {shares}. The flush, which no training loop makes, is {spread(flush).median:.1f} us of "
         "tbwriter's."
     )
-    notes = [sentences]
-    if max(bare) - min(bare) > _NOISY_SHARE * step.median:
-        notes.append("Blocks without logging differ by more than 2 %: the machine was too noisy to tell small costs.")
-    return notes
+    return [sentences, *noise(bare)]
 
 
 def _targets(extra: dict[str, list[float]], peers: Sequence[str]) -> list[Target]:

@@ -10,11 +10,12 @@ import gc
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypeVar
 
 from benchmarks._results import Spread
 
+N = TypeVar("N", bound=Hashable)
 K = TypeVar("K")
 
 # Fewer rounds than this carry no bootstrap; the interval is then the smallest and the largest sample.
@@ -23,8 +24,8 @@ _RESAMPLES = 2000
 
 
 def alternate(
-    names: Sequence[str], rounds: int, sample: Callable[[str], K], tick: Callable[[], None] = lambda: None
-) -> dict[str, list[K]]:
+    names: Sequence[N], rounds: int, sample: Callable[[N], K], tick: Callable[[], None] = lambda: None
+) -> dict[N, list[K]]:
     """Call `sample` for each name in each round: A B C, B C A, C A B, and so on.
 
     Args:
@@ -33,7 +34,7 @@ def alternate(
         sample: measures one; the garbage of the one before is collected first.
         tick: called between samples, to show progress.
     """
-    found: dict[str, list[K]] = {name: [] for name in names}
+    found: dict[N, list[K]] = {name: [] for name in names}
     for turn in range(rounds):
         first = turn % len(names)
         for name in (*names[first:], *names[:first]):
@@ -56,6 +57,16 @@ def exact(value: float) -> Spread:
 def ratio(above: Sequence[float], below: Sequence[float]) -> Spread:
     """Return the median of the ratios pair by pair, one pair a round."""
     return spread([a / b for a, b in zip(above, below, strict=True)])
+
+
+def ratios(samples: Mapping[str, Sequence[float]], above: Sequence[str], below: str) -> dict[str, Spread]:
+    """Return `ratio` of each of `above` to `below`, by "A / B"."""
+    return {f"{name} / {below}": ratio(samples[name], samples[below]) for name in above}
+
+
+def spreads(samples: Mapping[str, Sequence[float]]) -> dict[str, Spread]:
+    """Return the spread of each writer's samples."""
+    return {name: spread(values) for name, values in samples.items()}
 
 
 def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> Spread | None:

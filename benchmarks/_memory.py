@@ -15,7 +15,7 @@ _FLAT_MIB = 2.0
 
 def growth(setting: Setting) -> list[Figure]:
     """Watch resident memory over `setting.memory_scalars` scalars."""
-    found = _child.run("memory", str(setting.fresh()), str(setting.memory_scalars), str(_SAMPLES))
+    found = _child.run("memory", setting.fresh(), setting.memory_scalars, _SAMPLES)
     if found["dropped"]:
         raise RuntimeError(f"memory: {found['dropped']} values were dropped; storage is too slow to measure this")
     resident = [value / _MIB for value in found["resident"]]

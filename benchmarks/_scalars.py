@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._measure import alternate, cpu_secs, exact, ratio, spread
+from benchmarks._measure import alternate, cpu_secs, exact, ratios, spread, spreads
 from benchmarks._results import Figure, Target
 from benchmarks._setting import Setting
 from benchmarks._writers import FLOOR, TAGS, TBWRITER, TENSORBOARDX, TORCH, open_writer
@@ -47,17 +47,17 @@ def queue_to_disk(setting: Setting) -> list[Figure]:
     cpu = {writer: [cost.cpu_us for cost in costs[writer]] for writer in writers}
     wall = {writer: [cost.wall_us for cost in costs[writer]] for writer in writers}
     stored = {writer: exact(costs[writer][0].stored_bytes) for writer in writers if writer != FLOOR}
-    ratios = {f"{peer} / {TBWRITER}": ratio(cpu[peer], cpu[TBWRITER]) for peer in setting.peers}
+    over = ratios(cpu, setting.peers, TBWRITER)
     return [
         Figure(
             name="cpu_per_scalar",
             title="Processor time per scalar, all threads",
             unit="us",
             how=f"time.process_time over {how}",
-            values={writer: spread(cpu[writer]) for writer in writers},
-            ratios=ratios,
+            values=spreads(cpu),
+            ratios=over,
             targets=[
-                Target.judge(f"times tbwriter's, for {peer}", "at least", 30, ratios[f"{peer} / {TBWRITER}"])
+                Target.judge(f"times tbwriter's, for {peer}", "at least", 30, over[f"{peer} / {TBWRITER}"])
                 for peer in (TENSORBOARDX, TORCH)
                 if peer in setting.peers
             ],
@@ -67,8 +67,8 @@ def queue_to_disk(setting: Setting) -> list[Figure]:
             title="Time per scalar until the file is closed",
             unit="us",
             how=how,
-            values={writer: spread(wall[writer]) for writer in writers},
-            ratios={f"{peer} / {TBWRITER}": ratio(wall[peer], wall[TBWRITER]) for peer in setting.peers},
+            values=spreads(wall),
+            ratios=ratios(wall, setting.peers, TBWRITER),
         ),
         Figure(
             name="bytes_per_scalar",
@@ -117,7 +117,7 @@ def series(setting: Setting) -> list[Figure]:
             unit="us",
             how=f"time.process_time, all threads, over ten series of {points} points, then close; "
             f"{setting.rounds} rounds.",
-            values={name: spread(us) for name, us in samples.items()},
+            values=spreads(samples),
             targets=[Target.judge(f"us, {name}", "at most", 0.3, spread(us)) for name, us in samples.items()],
         )
     ]

@@ -1,8 +1,9 @@
-"""What a run was asked to measure and how much of it; shared by all figures of `write` and `encode`."""
+"""What a run was asked to measure and how much of it; shared by all figures."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,12 @@ class Setting:
         block_steps: how many steps of a loop one sample takes.
         blocks: how many samples each writer gives to a loop.
         memory_scalars: how many scalars the memory is watched over.
+        freqs: the values of collect_freq.
+        step_scalars: how many scalars a collected step logs.
+        sinks: on which storage, of `_stores.NAMES`.
+        logdir: a path or URL of the user's own storage, measured as well.
+        most_ranks: the largest number of processes that write at once.
+        minutes: how long the soak lasts.
         quick: everything short, children for tbwriter alone: says whether it works, not how fast it is.
     """
 
@@ -35,6 +42,12 @@ class Setting:
     block_steps: int = 200
     blocks: int = 8
     memory_scalars: int = 10_000_000
+    freqs: Sequence[int] = (1, 10, 50, 100)
+    step_scalars: int = 10
+    sinks: Sequence[str] = ("none", "memory", "local", "fsync", "slow5", "slow50", "s3")
+    logdir: str | None = None
+    most_ranks: int = 64
+    minutes: float = 2.0
     quick: bool = False
 
     def fresh(self) -> Path:

@@ -46,11 +46,11 @@ class Counts:
 
 def count(setting: Setting) -> list[Figure]:
     """Count what 1000 scalars cost, opening and closing included."""
-    traced = _strace_works()
+    traced = strace_works()
     writers = [TBWRITER, *(setting.peers if traced and not setting.quick else [])]
     found = {}
     for writer in writers:
-        found[writer] = _traced(setting, writer) if traced else _watched(setting, writer)
+        found[writer] = counted(setting.fresh(), writer, traced=traced)
         setting.progress.tick()
     how = (
         f"{_COUNT} scalars, ten a step, opening and closing included, one process for each writer, counted by "
@@ -58,34 +58,19 @@ def count(setting: Setting) -> list[Figure]:
         + "; no time passes between the steps."
     )
     ours = found[TBWRITER]
-    figures = [
-        Figure(
-            name="syscalls_open",
-            title=f"System calls for {_COUNT} scalars: event files opened for writing",
-            unit="calls",
-            how=how,
-            values={writer: exact(counts.opens) for writer, counts in found.items()},
-            targets=[Target.judge("opens", "at most", 1, exact(ours.opens))],
-        ),
-        Figure(
-            name="syscalls_write",
-            title=f"System calls for {_COUNT} scalars: writes to event files, all threads",
-            unit="calls",
-            how=how,
-            values={writer: exact(counts.writes) for writer, counts in found.items()},
-            targets=[Target.judge("writes", "at most", 5, exact(ours.writes))],
-            notes=[f"Of tbwriter's, {ours.caller_writes} in the caller: the header, when the writer is made."],
-        ),
-        Figure(
-            name="syscalls_sync",
-            title=f"System calls for {_COUNT} scalars: fsync and fdatasync, caller's thread",
-            unit="calls",
-            how=how,
-            values={writer: exact(counts.caller_syncs) for writer, counts in found.items()},
-            targets=[Target.judge("syncs", "at most", 0, exact(ours.caller_syncs))],
-            notes=[f"In all of its threads tbwriter made {ours.syncs}, when it closed."],
-        ),
+    header = f"Of tbwriter's, {ours.caller_writes} in the caller: the header, when the writer is made."
+    close = f"In all of its threads tbwriter made {ours.syncs}, when it closed."
+    kinds = [
+        ("open", "event files opened for writing", "opens", 1, []),
+        ("write", "writes to event files, all threads", "writes", 5, [header]),
+        ("sync", "fsync and fdatasync, caller's thread", "caller_syncs", 0, [close]),
     ]
+    figures = []
+    for name, what, field, limit, notes in kinds:
+        calls = {writer: exact(getattr(counts, field)) for writer, counts in found.items()}
+        target = Target.judge(f"{name}s", "at most", limit, calls[TBWRITER])
+        title = f"System calls for {_COUNT} scalars: {what}"
+        figures.append(Figure(f"syscalls_{name}", title, "calls", how, calls, targets=[target], notes=notes))
     totals = {writer: exact(counts.total) for writer, counts in found.items() if counts.total is not None}
     if totals:
         title = f"System calls for {_COUNT} scalars: all, of any kind and thread"
@@ -93,17 +78,21 @@ def count(setting: Setting) -> list[Figure]:
     return figures
 
 
-def _strace_works() -> bool:
+def counted(directory: Path, writer: str, *, traced: bool) -> Counts:
+    """Count what a process with `writer` does in an empty directory; without strace, of tbwriter alone."""
+    return _traced(directory, writer) if traced else _watched(directory, writer)
+
+
+def strace_works() -> bool:
     """Tell whether strace is there and may trace: containers often forbid it."""
     if shutil.which("strace") is None:
         return False
     return subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode == 0
 
 
-def _traced(setting: Setting, writer: str) -> Counts:
-    directory = setting.fresh()
+def _traced(directory: Path, writer: str) -> Counts:
     trace = directory / "trace"
-    _child.run("scalars", writer, str(directory), str(_COUNT), under=["strace", "-f", "-y", "-o", str(trace)])
+    _child.run("scalars", writer, directory, _COUNT, under=["strace", "-f", "-y", "-o", str(trace)])
     return _parse(trace, directory / "run")
 
 
@@ -143,8 +132,8 @@ def _parse(trace: Path, directory: Path) -> Counts:
     return _counts(found, total)
 
 
-def _watched(setting: Setting, writer: str) -> Counts:
-    calls = _child.run("watched", writer, str(setting.fresh()), str(_COUNT))
+def _watched(directory: Path, writer: str) -> Counts:
+    calls = _child.run("watched", writer, directory, _COUNT)
     found: Counter[tuple[str, bool]] = Counter()
     for who, counts in calls.items():
         for name, number in counts.items():

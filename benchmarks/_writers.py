@@ -1,14 +1,15 @@
 """The writers that are compared, behind one face. Each keeps its own defaults: queue lengths, flush intervals.
 
 `log_step` is the loop that a user would write, ten scalars through `add_scalar`, with nothing between it and the
-writer. The floor, "list", appends the tuples that tbwriter queues to a list in the same loop, inline.
+writer; `add_metrics` is tbwriter's, and the same loop for a writer that has none. The floor, "list", appends the tuples
+that tbwriter queues to a list in the same loop, inline.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,54 +39,59 @@ class Logger:
     Attributes:
         add_scalar: takes tag, value, step.
         log_step: logs the ten scalars of `TAGS` at a step.
+        add_metrics: takes {tag: value}, step.
         add_histogram: takes tag, array, step; None where the writer has none.
+        add_image: takes tag, uint8 array of shape (3, height, width), step; None where the writer has none.
         flush: returns when all that was added is with the operating system.
         close: flushes and closes.
     """
 
     add_scalar: Callable[[str, float, int], object]
     log_step: Callable[[int], None]
+    add_metrics: Callable[[Mapping[str, float], int], object]
     add_histogram: Callable[[str, Any, int], object] | None
+    add_image: Callable[[str, Any, int], object] | None
     flush: Callable[[], object]
     close: Callable[[], object]
 
 
-def _tbwriter(directory: Path) -> Logger:
+def _tbwriter(place: str, **options: Any) -> Logger:
     from tbwriter import SummaryWriter
 
-    return _logger(SummaryWriter(directory))
+    writer = SummaryWriter(place, **options)
+    return _logger(writer, writer.add_metrics)
 
 
-def _tensorboardx(directory: Path) -> Logger:
+def _tensorboardx(place: str) -> Logger:
     from tensorboardX import SummaryWriter
 
-    return _logger(SummaryWriter(str(directory)))
+    return _logger(SummaryWriter(place))
 
 
-def _torch(directory: Path) -> Logger:
+def _torch(place: str) -> Logger:
     from torch.utils.tensorboard import SummaryWriter
 
-    return _logger(SummaryWriter(str(directory)))
+    return _logger(SummaryWriter(place))
 
 
-def _event_file_writer(directory: Path) -> Logger:
+def _event_file_writer(place: str) -> Logger:
     """Open tensorboard's EventFileWriter; each scalar is an Event made by hand, the least that it can be given."""
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-    writer = EventFileWriter(str(directory))
+    writer = EventFileWriter(place)
     add_event, value_of, now = writer.add_event, Summary.Value, time.time
 
     def add_scalar(tag: str, value: float, step: int) -> None:
         summary = Summary(value=[value_of(tag=tag, simple_value=value)])
         add_event(Event(wall_time=now(), step=step, summary=summary))
 
-    return Logger(add_scalar, _steps(add_scalar), None, writer.flush, writer.close)
+    return Logger(add_scalar, _steps(add_scalar), _metrics(add_scalar), None, None, writer.flush, writer.close)
 
 
-def _list(directory: Path) -> Logger:
-    del directory
+def _list(place: str) -> Logger:
+    del place
     items: list[tuple[str, float, int, float, float]] = []
     now = time.time
 
@@ -98,11 +104,32 @@ def _list(directory: Path) -> Logger:
         for tag in TAGS:
             append((tag, value, step, now(), 0.1))
 
-    return Logger(add_scalar, log_step, None, lambda: None, items.clear)
+    def add_metrics(metrics: Mapping[str, float], step: int) -> None:
+        append = items.append
+        for tag, value in metrics.items():
+            append((tag, value, step, now(), 0.1))
+
+    return Logger(add_scalar, log_step, add_metrics, None, None, lambda: None, items.clear)
 
 
-def _logger(writer: Any) -> Logger:
-    return Logger(writer.add_scalar, _steps(writer.add_scalar), writer.add_histogram, writer.flush, writer.close)
+def _logger(writer: Any, add_metrics: Callable[[Mapping[str, float], int], object] | None = None) -> Logger:
+    return Logger(
+        writer.add_scalar,
+        _steps(writer.add_scalar),
+        add_metrics or _metrics(writer.add_scalar),
+        writer.add_histogram,
+        writer.add_image,
+        writer.flush,
+        writer.close,
+    )
+
+
+def _metrics(add_scalar: Callable[[str, float, int], object]) -> Callable[[Mapping[str, float], int], None]:
+    def add_metrics(metrics: Mapping[str, float], step: int) -> None:
+        for tag, value in metrics.items():
+            add_scalar(tag, value, step)
+
+    return add_metrics
 
 
 def _steps(add_scalar: Callable[[str, float, int], object]) -> Callable[[int], None]:
@@ -114,7 +141,7 @@ def _steps(add_scalar: Callable[[str, float, int], object]) -> Callable[[int], N
     return log_step
 
 
-_OPEN: dict[str, tuple[str, Callable[[Path], Logger]]] = {
+_OPEN: dict[str, tuple[str, Callable[..., Logger]]] = {
     TBWRITER: ("tbwriter", _tbwriter),
     TENSORBOARDX: ("tensorboardX", _tensorboardx),
     TORCH: ("torch", _torch),
@@ -123,9 +150,15 @@ _OPEN: dict[str, tuple[str, Callable[[Path], Logger]]] = {
 }
 
 
-def open_writer(name: str, directory: Path) -> Logger:
-    """Open the writer `name`, one of the constants of this module, on a directory of its own."""
-    return _OPEN[name][1](directory)
+def open_writer(name: str, place: str | Path, **options: Any) -> Logger:
+    """Open the writer `name`, one of the constants of this module, on a directory or URL of its own.
+
+    Args:
+        name: see above.
+        place: as the writer takes it.
+        options: of tbwriter's SummaryWriter; no other writer takes any.
+    """
+    return _OPEN[name][1](str(place), **options)
 
 
 def available(wanted: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks._measure import alternate, exact, ratio, spread
+from benchmarks._measure import alternate, exact, ratio, spreads
 from benchmarks._results import Figure
 from benchmarks._setting import Setting
 from benchmarks._writers import TAGS
@@ -120,7 +120,7 @@ def scalars(setting: Setting) -> list[Figure]:
             unit="us a scalar",
             how=f"{count} scalars, ten tags a step, in one thread and in memory; {setting.rounds} rounds. Before, the "
             "records of all ways were compared byte by byte.",
-            values={name: spread(us) for name, us in samples.items()},
+            values=spreads(samples),
             ratios={f"{above} / {below}": ratio(samples[above], samples[below]) for above, below in pairs},
         ),
         Figure(

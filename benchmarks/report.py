@@ -1,4 +1,4 @@
-"""Turn results into Markdown tables, and put them between the markers of docs/performance.md."""
+"""Turn results into Markdown tables and plots, and put them between the markers of docs/performance.md."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import _plots
 from benchmarks._results import Figure, Result, Spread
 
 _BUSY_SHARE = 0.5
@@ -15,17 +16,27 @@ _BUSY_SHARE = 0.5
 
 
 def main(results: Path, docs: Path) -> int:
-    """Write the tables of all results in a directory into `docs`; return the exit status."""
+    """Write tables and plots of all results into `docs` and the folder `plots` beside it; return the exit status."""
     found = [Result.load(path) for path in sorted(results.glob("*.json"))]
     if not found:
         print(f"no results in {results}; run `python -m benchmarks write` first", file=sys.stderr)
         return 1
     text = docs.read_text(encoding="utf-8")
     for result in found:
-        text = insert(text, result.command, render(result))
+        text = insert(text, result.command, render(result) + _plots_of(result, docs.parent))
     docs.write_text(text, encoding="utf-8")
     print(f"{docs}: {', '.join(result.command for result in found)}", file=sys.stderr)
     return 0
+
+
+def _plots_of(result: Result, directory: Path) -> str:
+    """Draw into `directory`/plots; return the lines that show it."""
+    try:
+        drawn = _plots.draw(result, directory / "plots")
+    except ImportError:
+        print(f"{result.command}: no plots, as matplotlib is not installed", file=sys.stderr)
+        return ""
+    return "".join(f"\n\n![{title}]({path.relative_to(directory)})" for title, path in drawn)
 
 
 def insert(text: str, command: str, table: str) -> str:

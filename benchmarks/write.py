@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks import _arrays, _caller, _loop, _memory, _scalars, _syscalls
+from benchmarks import _arrays, _caller, _instructions, _loop, _memory, _scalars, _syscalls
 from benchmarks._results import Figure
 from benchmarks._setting import Setting
 
@@ -17,6 +17,8 @@ FIGURES: dict[str, Callable[[Setting], list[Figure]]] = {
     "loop_waiting": _loop.waiting,
     "loop_gil": _loop.holding_gil,
     "syscalls": _syscalls.count,
+    "instructions": _instructions.count,
     "histogram": _arrays.histograms,
+    "image": _arrays.images,
     "memory": _memory.growth,
 }

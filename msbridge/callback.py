@@ -16,6 +16,7 @@ from msbridge._reduce import REDUCED_TAGS, Reducer, Reduction, check_reduce
 from msbridge._run import Ranks, StepCounter, check_ranks, find_rank, first_writing, writes
 from msbridge._schedule import CollectFreq, Schedule
 from msbridge._stage import Stage
+from msbridge._summary_collector import check_unused, collectors_of
 from msbridge._tape import Series
 from msbridge._training import WatchedTraining
 from msbridge.actions import Bound, TrainingAction
@@ -25,6 +26,7 @@ from tbwriter.watch import Rule, Watch
 
 _CLOSE_SECS = 10.0
 _NEVER = (1 << 63) - 1
+_TRANSFER_SECS = 0.5
 
 _taken: set[str] = set()  # directories, with ranks, into which a callback of this process writes now
 
@@ -74,6 +76,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             given the step and answers yes, no or a frequency. The first step is always collected.
         collectors: what to collect, instead of `default_collectors()`.
         collect_tensor_freq: as `collect_freq`, for histograms and images that have no frequency of their own.
+        collect_specified_data, keep_default_action, custom_lineage_data: as SummaryCollector has them: collectors
+            for what it collects (docs/mindspore.md). Instead of `collectors`.
+        export_options, num_process: SummaryCollector's too: the first is refused, the second has no effect, as there.
         ranks: which ranks write: "all", "first", "last", some ranks, or a callable that is given the rank.
         reduce: what to make of `reduce_tags` over all ranks, of "mean", "min", "max" and "argmax" (the rank of the
             largest): `train/loss/mean`, `train/step_time/argmax_rank` and so on, written by the first rank that writes.
@@ -87,8 +92,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         initial_step: the steps trained before, where `initial_epoch` of `Model.train` does not tell.
         purge_step: voids what an earlier session wrote from there on. A training that resumes, by `initial_epoch` or
             `initial_step`, needs none: it voids what lies beyond its start.
-        flush_secs: the longest time from a collection until its values are visible to other processes.
-        max_file_size, filename_suffix, storage_options, max_queue_bytes, on_full, block_secs, strict: as
+        flush_secs: the longest time from a collection until its values are visible to other processes. None is 1.5 s,
+            and longer where SummaryWriter's own is.
+        max_file_size, max_file_age, filename_suffix, storage_options, max_queue_bytes, on_full, block_secs, strict: as
             SummaryWriter has them.
 
     Raises:
@@ -102,6 +108,11 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         *,
         collectors: Sequence[Collector] | None = None,
         collect_tensor_freq: CollectFreq | None = None,
+        collect_specified_data: Mapping[str, Any] | None = None,
+        keep_default_action: bool = True,
+        custom_lineage_data: Mapping[str, Any] | None = None,
+        export_options: Any = None,
+        num_process: int | None = None,
         ranks: Ranks = "all",
         reduce: Sequence[Reduction] = (),
         reduce_tags: Sequence[str] = REDUCED_TAGS,
@@ -110,8 +121,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         writer: SummaryWriter | None = None,
         initial_step: int | None = None,
         purge_step: int | None = None,
-        flush_secs: float = 1.0,
+        flush_secs: float | None = None,
         max_file_size: int | None = None,
+        max_file_age: float | None = None,
         filename_suffix: str = "",
         storage_options: Mapping[str, Any] | None = None,
         max_queue_bytes: int = 64 << 20,
@@ -124,6 +136,14 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             raise TypeError(
                 f"summary_dir must be a directory (a path or a URL) when no writer is given, got {summary_dir!r}"
             )
+        check_unused(export_options, num_process)
+        if collect_specified_data is not None or not keep_default_action:
+            if collectors is not None:
+                raise ValueError("collectors and collect_specified_data choose the same thing; give one of them")
+            collectors = collectors_of(collect_specified_data, keep_default_action, custom_lineage_data)
+        elif custom_lineage_data is not None:
+            chosen = default_collectors() if collectors is None else collectors
+            collectors = [*chosen, *collectors_of(None, False, custom_lineage_data)]
         self._collectors = default_collectors() if collectors is None else list(collectors)
         for collector in self._collectors:
             if not isinstance(collector, Collector):
@@ -156,8 +176,8 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
                 directory = os.path.abspath(os.path.expanduser(directory))
             self._make_writer = functools.partial(
                 SummaryWriter, directory, flush_secs=half_flush_secs, filename_suffix=filename_suffix,
-                storage_options=storage_options, max_file_size=max_file_size, max_queue_bytes=max_queue_bytes,
-                on_full=on_full, block_secs=block_secs, strict=strict,
+                storage_options=storage_options, max_file_size=max_file_size, max_file_age=max_file_age,
+                max_queue_bytes=max_queue_bytes, on_full=on_full, block_secs=block_secs, strict=strict,
             )  # fmt: skip
             # Wrong options must raise here, where the user stands, not at the first epoch.
             self._make_writer(purge_step=purge_step, write_to_disk=False).close()
@@ -165,7 +185,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         self._place = ""  # where it writes
         self._opened = False  # this callback has written here before
         self._off = False
-        self._transfer_secs = half_flush_secs
+        self._transfer_secs = _TRANSFER_SECS if half_flush_secs is None else half_flush_secs
         self._params: Any = None  # MindSpore's, of the newest step
         self._depth = 0  # of `with`: Model.fit enters once more for each validation
         self._steps = StepCounter(initial_step)

@@ -6,6 +6,7 @@ with SummaryWriter("runs/first") as writer:
 writer.add_scalar("train/loss", 0.5, global_step=1)
 """
 
+from tbwriter._repair import Repaired, repair
 from tbwriter._stats import WriterStats
 from tbwriter.errors import (
     CorruptRecordError,
@@ -18,8 +19,8 @@ from tbwriter.errors import (
 )
 from tbwriter.event_file_writer import EventFileWriter
 from tbwriter.reader import Event, Fault, FileReport, Report, Value, read_events, verify
-from tbwriter.sinks import Durability, Sink, SinkStatus, open_sink, register_sink
-from tbwriter.writer import SummaryWriter
+from tbwriter.sinks import Durability, SegmentPolicy, Shipped, Sink, SinkStatus, open_sink, register_sink, ship
+from tbwriter.writer import FileWriter, SummaryWriter
 
 __version__ = "0.1.0"
 
@@ -30,9 +31,13 @@ __all__ = [
     "EventFileWriter",
     "Fault",
     "FileReport",
+    "FileWriter",
     "QueueFullError",
+    "Repaired",
     "Report",
     "SegmentLostError",
+    "SegmentPolicy",
+    "Shipped",
     "Sink",
     "SinkError",
     "SinkStatus",
@@ -45,5 +50,7 @@ __all__ = [
     "open_sink",
     "read_events",
     "register_sink",
+    "repair",
+    "ship",
     "verify",
 ]

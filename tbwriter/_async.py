@@ -22,7 +22,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from tbwriter import _live
-from tbwriter._entries import Item, Scalars, size_of, step_of, values_of
+from tbwriter._entries import Item, Scalars, pack_floats, size_of, step_of, values_of
+from tbwriter._event_file import Shipment
 from tbwriter._outage import Outage
 from tbwriter._queue import EntryQueue, OnFull
 from tbwriter._runs import Runs, SubRunError
@@ -47,6 +48,8 @@ _URGENT_PAUSE_SECS = 0.05
 _STALLED_SECS = 10.0
 # What the last system call of a closing worker may take beyond its deadline.
 _GRACE_SECS = 0.5
+# How often the worker looks whether a store has what a flush waits for.
+_LOOK_SECS = 0.005
 # Longer waits overflow the system's clock.
 _FOREVER_SECS = 1e8
 
@@ -57,9 +60,23 @@ _ONLY_SCALARS = {tuple}
 class _Request:
     """A flush that waits; `reached` is None until it is known."""
 
-    def __init__(self, level: Durability) -> None:
+    def __init__(self, level: Durability | None) -> None:
         self.level = level
         self.reached: bool | None = None
+        self.shipments: list[Shipment] = []
+        """What it waits for after all has been stored here."""
+
+    @property
+    def shipped(self) -> int:
+        """What has arrived at the stores that it waits for, in bytes."""
+        return sum(shipment.shipped for shipment in self.shipments)
+
+
+def _highest(requests: Sequence[_Request]) -> Durability | None:
+    """Return a level that satisfies all: None, what others see, is `OS` or more."""
+    levels = [request.level for request in requests]
+    above = [level for level in levels if level is not None and level > Durability.OS]
+    return max(above) if above else None if None in levels else Durability.OS
 
 
 class Worker:
@@ -78,7 +95,11 @@ class Worker:
         asynchronous: bool,
         clock: Callable[[], float],
     ) -> None:
-        """Start the thread; with `asynchronous=False` there is none, and every put stores at once."""
+        """Start the thread; with `asynchronous=False` there is none, and every put stores at once.
+
+        So it is at the exit of the process, when nobody is left to close a writer.
+        """
+        asynchronous = asynchronous and not _live.exit_began()
         self.queue = EntryQueue(
             max_entries=max_entries,
             max_bytes=max_bytes,
@@ -105,15 +126,22 @@ class Worker:
         self._progress = 0  # grows whenever the worker gets on
         self._unraised: OSError | None = None  # for strict
         self._given_up = False  # a flush has waited in vain, and the worker has not got on since
+        self._shipping: list[_Request] = []  # stored here, and on their way to a store
+        self._shipped_in_vain = -1  # what had arrived when a flush gave up waiting for a store
 
         self._outage = Outage()
+        self._sub_outage = Outage()  # of sub-runs alone, which holds up nothing else
         self._latency_secs = 0.0
         self._last_step = 0
         self._dropped_told = 0
+        self._thinned = 0  # records that full spools did not take, at the last look
         self._taken = 0  # values that were taken and are not yet in _runs
+        self._cycle_at = time.monotonic() + self._flush_secs * _EARLY  # when the next cycle is due by itself
         self._unstored = 0  # the size of entries that were taken and wait in _runs
 
         self._inline_lock = threading.RLock()
+        self._storing = False  # a call is at work without a thread, and a signal handler may be above it
+        self._ended = False
         self._thread = threading.Thread(target=self._run, name="tbwriter", daemon=True) if asynchronous else None
         if strict or not asynchronous:
             self.queue.watch()
@@ -133,8 +161,7 @@ class Worker:
         """
         self.queue.put(item, size, values)
         if self._thread is None and self._is_ours():
-            with self._inline_lock:
-                self._cycle(())
+            self._store_inline(())
         if self._strict:
             with self._cond:
                 failure, self._unraised = self._unraised, None
@@ -169,11 +196,11 @@ class Worker:
                 os.getpid(),
             )
 
-    def flush(self, level: Durability, timeout: float | None) -> bool:
+    def flush(self, level: Durability | None, timeout: float | None) -> bool:
         """Wait until all that was put before is stored at `level`.
 
         Args:
-            level: what it shall survive.
+            level: what it shall survive; None is to be seen by other processes.
             timeout: in seconds; None waits as long as the worker gets on, and gives up 10 s after it stopped to, or
                 at once when an earlier flush of the same outage did.
 
@@ -186,38 +213,88 @@ class Worker:
         request = _Request(level)
         if self._thread is None:
             with self._inline_lock:
-                return self._lost == 0 if self._closing else self._cycle((request,))
+                if self._ended:
+                    return self._closed_well(level)
+                return self._store_inline((request,)) and self._ship(request, timeout)
         if threading.current_thread() is self._thread:
             return False  # from a handler of our own log lines
         with self._cond:
             if self._closing:
-                return self._lost == 0 and self._runs.waiting == 0 and not self.queue.entries
+                return self._runs.waiting == 0 and not self.queue.entries and self._closed_well(level)
             self._requests.append(request)
             self._wake = True
             self._cond.notify_all()
             try:
                 self._await(request, timeout)
             finally:
-                if request in self._requests:
-                    self._requests.remove(request)
+                for waiting in (self._requests, self._shipping):
+                    if request in waiting:
+                        waiting.remove(request)
         return bool(request.reached)
+
+    def _store_inline(self, requests: Sequence[_Request]) -> bool:
+        """Do the thread's work in the caller; return whether all is stored.
+
+        A signal handler's call returns at once: the call that it interrupts stores what it added, and ends the writer
+        if it asked for that.
+        """
+        with self._inline_lock:
+            while not self._storing:
+                self._storing = True
+                try:
+                    stored = self._cycle(requests)
+                    if self._closing and not self._ended and not (stored and self.queue.entries):
+                        self._end()
+                finally:
+                    self._storing = False
+                if not (stored and self.queue.entries):
+                    return stored
+        return False
 
     def _await(self, request: _Request, timeout: float | None) -> None:
         if timeout is not None:
             self._cond.wait_for(lambda: request.reached is not None, min(timeout, _FOREVER_SECS))
             return
-        progress = (self._progress, self._runs.bytes)
+        progress = self._progress_of(request)
         give_up_at = time.monotonic() + _STALLED_SECS
-        while request.reached is None and not self._given_up:
+        while request.reached is None and not self._waits_in_vain(request):
             left = give_up_at - time.monotonic()
             if left > 0:
                 self._cond.wait(left)
-            elif progress == (self._progress, self._runs.bytes):
-                self._given_up = True
+            elif progress == self._progress_of(request):
+                if request.shipments:
+                    self._shipped_in_vain = request.shipped
+                else:
+                    self._given_up = True
                 return
-            if progress != (self._progress, self._runs.bytes):
-                progress = (self._progress, self._runs.bytes)
+            if progress != self._progress_of(request):
+                progress = self._progress_of(request)
                 give_up_at = time.monotonic() + _STALLED_SECS
+
+    def _progress_of(self, request: _Request) -> tuple[int, ...]:
+        """Return numbers that change when what a flush waits for gets on."""
+        if request.shipments:
+            return (request.shipped,)
+        return (self._progress, self._runs.bytes)
+
+    def _waits_in_vain(self, request: _Request) -> bool:
+        """Say whether an earlier flush has given up on what this one waits for, and nothing has changed since."""
+        if request.shipments:
+            return request.shipped == self._shipped_in_vain
+        return self._given_up
+
+    def _ship(self, request: _Request, timeout: float | None) -> bool:
+        """Wait in the caller, without a thread of ours, until a store has what `flush` has just asked it to take."""
+        deadline = time.monotonic() + (_STALLED_SECS if timeout is None else timeout)
+        while not all(shipment.arrived for shipment in request.shipments):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOOK_SECS)
+        return True
+
+    def _closed_well(self, level: Durability | None) -> bool:
+        """Say whether close stored everything at `level`."""
+        return self._lost == 0 and all(shipment.arrived for shipment in self._runs.shipments(level))
 
     def close(self, timeout: float) -> None:
         """Store what is left, within `timeout` seconds, and end the thread. Idempotent."""
@@ -231,20 +308,20 @@ class Worker:
         # First of all: what is let in after the worker has seen _closing would never be stored.
         self.queue.close()
         with self._cond:
-            if self._closing:
+            if self._closing and (self._thread is not None or self._ended):
                 return
             self._closing = True
             self._close_by = time.monotonic() + min(timeout, _FOREVER_SECS)
             self._wake = True
             self._cond.notify_all()
         if self._thread is None:
-            with self._inline_lock:
-                self._cycle(())
-                self._end()
+            self._store_inline(())
 
     def finish_closing(self, timeout: float) -> None:
         """Wait for the end of the thread; say what is lost when it does not come."""
         thread = self._thread
+        if thread is None and not self._ended and self._is_ours():
+            return  # the call that a signal handler interrupts ends it, or else the exit
         ours = self._is_ours() and thread is not threading.current_thread()
         if thread is not None and ours and not self._hangs:
             thread.join(min(timeout, _FOREVER_SECS) + _GRACE_SECS)
@@ -261,9 +338,9 @@ class Worker:
             queued=self.queue.queued + runs.waiting,
             written=runs.written,
             dropped=self.queue.dropped + runs.dropped,
-            retries=self._outage.errors,
+            retries=self._outage.errors + self._sub_outage.errors,
             bytes=runs.bytes,
-            last_error=self._outage.last_error or runs.last_error(),
+            last_error=self._outage.last_error or self._sub_outage.last_error or runs.last_error(),
             flush_latency_secs=self._latency_secs,
         )
 
@@ -280,9 +357,13 @@ class Worker:
             with self._cond:
                 if not self._wake:
                     self._cond.wait(self._wait_secs())
+                looks_only = not self._wake and self._shipping and time.monotonic() < self._cycle_at
                 self._wake = False
                 requests = tuple(self._requests)
                 closing = self._closing
+                self._settle_shipped()
+            if looks_only:
+                continue
             urgent = closing or bool(requests)
             if not urgent and time.monotonic() < self._outage.retry_at:
                 continue
@@ -295,21 +376,37 @@ class Worker:
         self._end()
 
     def _wait_secs(self) -> float:
-        if self._outage.since is not None:
-            return max(0.0, self._outage.retry_at - time.monotonic())
-        return self._flush_secs * _EARLY
+        now = time.monotonic()
+        at = self._cycle_at if self._outage.since is None else self._outage.retry_at
+        return max(0.0, min(at - now, _LOOK_SECS) if self._shipping else at - now)
+
+    def _settle_shipped(self) -> None:
+        """Let those flushes return whose records have arrived at their stores; with _cond held."""
+        for request in [one for one in self._shipping if all(shipment.arrived for shipment in one.shipments)]:
+            request.reached = True
+            self._shipping.remove(request)
+            self._cond.notify_all()
 
     def _cycle(self, requests: Sequence[_Request]) -> bool:
         """Take, encode and store what is in the queue now, and settle `requests`; return whether all is stored."""
         begin = time.monotonic()
+        self._cycle_at = begin + self._flush_secs * _EARLY
         if not (self.queue.entries or requests or self._runs.waiting):
             return True
-        level = max((request.level for request in requests), default=Durability.OS)
+        level = _highest(requests)
         try:
             with contextlib.suppress(SubRunError):  # the run itself goes on; flush raises it again
                 self._runs.drain()  # what an outage left comes first
             self._take_all()
             reached = self._runs.flush(level)
+        except SubRunError as exc:
+            # The run itself is stored and goes on.
+            with self._cond:
+                self._unraised = exc
+            self._sub_outage.failed(exc, self._runs.path)
+            self._outage.ended(self._runs.path)
+            self._release(self._runs.unbounded)
+            return False
         except OSError as exc:
             with self._cond:
                 self._unraised = exc
@@ -322,18 +419,28 @@ class Worker:
             self.queue.dropped += self._taken
             reached = False
         self._outage.ended(self._runs.path)
-        self.queue.stored(self._unstored)
-        self._unstored = 0
+        self._sub_outage.ended(self._runs.path)
+        self._release()
         self._latency_secs = time.monotonic() - begin
         with self._cond:
             self._progress += 1
             self._given_up = False
             for request in requests:
-                request.reached = reached
+                request.shipments = self._runs.shipments(request.level) if reached else []
+                if request.shipments and self._thread is not None:
+                    self._shipping.append(request)
+                else:
+                    request.reached = reached
                 if request in self._requests:
                     self._requests.remove(request)
             self._cond.notify_all()
         return reached
+
+    def _release(self, keep: int = 0) -> None:
+        """Give back the room in the queue of what was taken, but for `keep` bytes."""
+        keep = min(keep, self._unstored)
+        self.queue.stored(self._unstored - keep)
+        self._unstored = keep
 
     def _take_all(self) -> None:
         """Encode what is in the queue now, in slices."""
@@ -341,10 +448,11 @@ class Worker:
         while left > 0:
             items = self.queue.take(min(left, _LONG_SLICE if left > _BACKLOG else _SLICE))
             left -= len(items)
-            self._taken = sum(map(values_of, items))
+            only_scalars = {*map(type, items)} == _ONLY_SCALARS
+            self._taken = len(items) if only_scalars else sum(map(values_of, items))
             step = step_of(items[-1])
             self._last_step = self._last_step if step is None else step
-            if {*map(type, items)} == _ONLY_SCALARS:
+            if only_scalars:
                 self._runs.add_scalars(items)
             else:
                 self._unstored += sum(map(size_of, items))
@@ -357,20 +465,23 @@ class Worker:
                 self._progress += 1
             if left > 0 and self._thread is not None:
                 time.sleep(_YIELD_SECS)
-        dropped = self.queue.dropped
-        if dropped > self._dropped_told:
+        thinned, self._thinned = self._thinned, self._runs.thinned
+        dropped = self.queue.dropped + thinned
+        # A spool that still drops would drop this too.
+        if dropped > self._dropped_told and thinned == self._thinned:
             # The curves have a hole: this one shows where.
             self._dropped_told = dropped
-            self._runs.add([Scalars(("tbwriter/dropped",), (float(dropped),), self._last_step, self._clock())])
+            self._runs.add([Scalars(("tbwriter/dropped",), pack_floats([dropped]), self._last_step, self._clock())])
 
     def _end(self) -> None:
+        self._ended = True
         before = self.queue.dropped + self._runs.dropped
         self.queue.drop_all()
         self._runs.close(max(0.0, self._close_by - time.monotonic()))
         lost = self._lost = self.queue.dropped + self._runs.dropped - before
         with self._cond:
-            for request in self._requests:
-                request.reached = lost == 0
+            for request in [*self._requests, *self._shipping]:
+                request.reached = lost == 0 and all(shipment.arrived for shipment in request.shipments)
             self._cond.notify_all()
         if lost:
             _log.error("%s: closed with %d values not stored: %s", self._runs.path, lost, self._outage.last_error)

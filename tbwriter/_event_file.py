@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tbwriter import _record, _summary, sinks
-from tbwriter._entries import Entry, Pending
+from tbwriter._entries import Entry, Pending, Series
 from tbwriter._naming import file_name, session_starts
-from tbwriter._parts import Part, PartEncoder
+from tbwriter._parts import Part, PartEncoder, series_records
 from tbwriter.errors import SegmentLostError
 
 _log = logging.getLogger(__name__)
@@ -34,8 +34,36 @@ class Place:
     storage_options: Mapping[str, Any] | None = None
     suffix: str = ""
     max_file_bytes: int | None = None
+    max_file_age_secs: float | None = None
     pid: int = 0
     host: str = "localhost"
+    spool_dir: str | None = None
+    shipper: sinks.Shipper = "thread"
+    probe: bool = True
+    """Whether an object store is asked before the first file: not from the worker's thread, which waits for none."""
+
+
+def _visible_at(sink: sinks.Sink) -> sinks.Durability:
+    """Return the level at which others see the records; one that does not say shows them at once."""
+    return getattr(sink, "visible_at", sinks.Durability.OS)
+
+
+class Shipment:
+    """Records on their way to a store that a sink ships to on threads of its own; may be asked from any thread."""
+
+    def __init__(self, sink: sinks.Sink, mark: int) -> None:
+        self._sink = sink
+        self._mark = mark
+
+    @property
+    def shipped(self) -> int:
+        """How many bytes have arrived, of this shipment and of what was before it."""
+        return self._sink.status().bytes_remote
+
+    @property
+    def arrived(self) -> bool:
+        """Whether all have."""
+        return self.shipped >= self._mark
 
 
 class EventFile:
@@ -73,10 +101,13 @@ class EventFile:
         """Values that could not be encoded, or were given up at close."""
         self.bytes = 0
         """What was stored, headers included, in bytes."""
-        existing = sinks.list_names(place.url, place.storage_options)
-        header = self._header(session_starts(existing, purge_step))
+        existing, complete = sinks.names_before(
+            place.url, place.storage_options, spool_dir=place.spool_dir, probe=place.probe
+        )
+        header = self._header(session_starts(existing if complete else None, purge_step))
         self._sink = self._open(existing, header)
         self._file_bytes = self._header_bytes = self.bytes = len(header)
+        self._begun_at = clock()
 
     @property
     def path(self) -> str:
@@ -117,7 +148,7 @@ class EventFile:
         """Move parts into the chunk, up to its size and the room in the file; ask for a new file where that is none."""
         room = self._limit - self._file_bytes
         fresh = self._file_bytes <= self._header_bytes
-        if not fresh and self._sink.roll_due():
+        if not fresh and (self._sink.roll_due() or self._is_old()):
             self._roll_needed = True
             return
         size = 0
@@ -143,8 +174,14 @@ class EventFile:
             size += len(part.records)
         self._chunk_bytes = b"".join(records)
 
-    def _encode(self, pending: Pending) -> tuple[bytes, str | None]:
-        """Return the record, empty where there is nothing to show, and the tag whose metadata it has then shown."""
+    def _is_old(self) -> bool:
+        age = self._place.max_file_age_secs
+        return age is not None and self._clock() - self._begun_at >= age
+
+    def _encode(self, pending: Pending | Series) -> tuple[bytes, str | None]:
+        """Return the records, empty where there is nothing to show, and the tag whose metadata they have then shown."""
+        if isinstance(pending, Series):
+            return series_records(pending), None
         summary = pending.summary
         values = summary.values(summary.tag not in self._described)
         if not values:
@@ -157,7 +194,7 @@ class EventFile:
         self.dropped += part.size
         self.waiting -= part.size
         self.buffered -= part.held
-        tag = part.pending.summary.tag
+        tag = part.pending.tag if isinstance(part.pending, Series) else part.pending.summary.tag
         if tag not in self._failed:
             self._failed.add(tag)
             _log.warning("tag %r cannot be encoded and is left out: %s. Said once for this tag", tag, exc)
@@ -167,9 +204,12 @@ class EventFile:
             try:
                 self._sink.append(self._chunk_bytes)
             except SegmentLostError as lost:
-                _log.warning("%s; going on in a new file", lost)
+                fresh = self._file_bytes <= self._header_bytes
                 self._take_back(lost.accepted)
                 self._roll_needed = True
+                if fresh and not lost.accepted:
+                    raise  # a new file that takes nothing: another one at once would not either
+                _log.warning("%s; going on in a new file", lost)
                 return
         self._accepted(self._chunk)
         self._chunk = []
@@ -184,7 +224,9 @@ class EventFile:
             kept += 1
         self._accepted(chunk[:kept])
         if accepted:
+            self.buffered -= chunk[kept].held
             first, chunk[kept] = chunk[kept].split(accepted)
+            self.buffered += first.held + chunk[kept].held
             self._accepted([first])
         self._parts.extendleft(reversed(chunk[kept:]))
 
@@ -217,14 +259,24 @@ class EventFile:
         while True:
             name = self._next_name(existing, None)
             try:
-                return sinks.open_sink(place.url, name=name, header=header, storage_options=place.storage_options)
+                return sinks.open_sink(
+                    place.url,
+                    name=name,
+                    header=header,
+                    storage_options=place.storage_options,
+                    spool_dir=place.spool_dir,
+                    probe=place.probe,
+                    shipper=place.shipper,
+                )
             except FileExistsError:
                 if name in existing:
                     raise  # not the file: a part of the path is in the way
                 existing.append(name)  # another writer was faster
 
     def _roll(self) -> None:
-        existing = sinks.list_names(self._place.url, self._place.storage_options)
+        # Where others see the records only later, no listing shows what they do now, and one would wait for a network.
+        remote = _visible_at(self._sink) >= sinks.Durability.REMOTE
+        existing = [] if remote else sinks.list_names(self._place.url, self._place.storage_options)
         header = self._header()
         previous: str | None = self._sink.name
         while True:
@@ -240,21 +292,41 @@ class EventFile:
         self._roll_needed = False
         self._described.clear()
         self._file_bytes = self._header_bytes = len(header)
+        self._begun_at = self._clock()
         self.bytes += len(header)
 
-    def flush(self, level: sinks.Durability) -> sinks.Durability:
-        """Drain and bring everything to `level`; return what was reached.
+    def flush(self, level: sinks.Durability | None) -> bool:
+        """Drain and bring everything to `level`, as far as the sink can; None is where other processes see it.
+
+        A sink that ships on threads of its own is only asked to: `shipment` tells when it has.
+
+        Returns:
+            False where the sink fell short.
 
         Raises:
             OSError: as `drain`.
         """
         self.drain()
-        return self._sink.flush(level)
+        sink = self._sink
+        level = min(_visible_at(sink) if level is None else level, sink.max_durability)
+        if _visible_at(sink) >= sinks.Durability.REMOTE:
+            if self._ships(level):
+                sink.flush(level, 0.0)
+            return True  # the spool has it
+        return sink.flush(level) >= level
 
-    @property
-    def max_durability(self) -> sinks.Durability:
-        """The highest level that `flush` can reach."""
-        return self._sink.max_durability
+    def ship(self) -> None:
+        """Ask for what was stored so far to be shipped at once, if the sink ships at all; do not wait."""
+        if self._ships(None):
+            self._sink.flush(sinks.Durability.REMOTE, 0.0)
+
+    def shipment(self, level: sinks.Durability | None) -> Shipment | None:
+        """Return what is on its way after `flush`; None where `flush` waited for everything itself."""
+        return Shipment(self._sink, self._sink.status().bytes_os) if self._ships(level) else None
+
+    def _ships(self, level: sinks.Durability | None) -> bool:
+        visible_at = _visible_at(self._sink)
+        return visible_at >= sinks.Durability.REMOTE and (level is None or level > sinks.Durability.OS)
 
     def release(self) -> None:
         """Give back file handles until there is something to store."""
@@ -265,7 +337,7 @@ class EventFile:
         return self._sink.status()
 
     def close(self, timeout: float) -> None:
-        """Close the file; what is not stored by now is dropped."""
+        """Close the file; what is not stored by now is dropped, and what a spool holds stays there."""
         before = self._sink.status().bytes_os
         after = self._sink.close(timeout).bytes_os
         # Of an append that failed half-way, the sink keeps the whole records.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 import time
 import weakref
 from typing import Protocol
@@ -30,6 +31,7 @@ class Closable(Protocol):
 
 
 _live: weakref.WeakSet[Closable] = weakref.WeakSet()
+_exit_began = threading.Event()
 _finalized: set[int] = set()  # pids of children that have the finalizer
 
 
@@ -49,6 +51,11 @@ def _close_in_child_of_multiprocessing() -> None:
     util.Finalize(None, _close_all, exitpriority=0)
 
 
+def exit_began() -> bool:
+    """Say whether the writers of this process were closed at its exit: nobody will close a later one."""
+    return _exit_began.is_set()
+
+
 def remove(worker: Closable) -> None:
     """Forget a closed worker."""
     _live.discard(worker)
@@ -57,6 +64,7 @@ def remove(worker: Closable) -> None:
 @atexit.register
 def _close_all() -> None:
     """Store what is left of every open writer; exit handlers run while daemon threads still do."""
+    _exit_began.set()
     workers = list(_live)
     deadline = time.monotonic() + EXIT_SECS
     for worker in workers:

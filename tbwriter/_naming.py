@@ -48,13 +48,13 @@ def host_name() -> str:
     return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:64] or "localhost"
 
 
-def session_starts(existing: Iterable[str], purge_step: int | None) -> list[int]:
+def session_starts(existing: Iterable[str] | None, purge_step: int | None) -> list[int]:
     """Return the steps of the SessionLog STARTs with which a session begins.
 
     TensorBoard's Python reader voids what lies at or after a START, except for the first START of a run. In an empty
     directory ours is that first one. Elsewhere it need not be: the earlier files may have none. So one that voids
-    nothing goes first, and then the one that is meant.
+    nothing goes first, and then the one that is meant. `existing` is None where the directory cannot be seen.
     """
-    if not any("tfevents" in name for name in existing):
+    if existing is not None and not any("tfevents" in name for name in existing):
         return [purge_step or 0]
     return [MARKER_STEP] if purge_step is None else [MARKER_STEP, purge_step]

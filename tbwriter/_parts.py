@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+import itertools
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from tbwriter import _record, _summary
-from tbwriter._entries import Entry, Pending, Raw, Scalars, Series
+from tbwriter._entries import Entry, Pending, Raw, Scalars, Series, unpack_floats
+
+# A point of a series, and its record without the tag at most, in bytes.
+_POINT_BYTES = 4 + 8 + 8
+_MAX_POINT_BYTES = 64
 
 
 class Part(NamedTuple):
     """Something to store."""
 
     records: bytes
-    """Whole records; of a `pending` summary what it was last encoded to, for one certain file."""
-    pending: Pending | None
-    """A summary whose record depends on the file it comes to stand in: only a tag's first there has the metadata."""
+    """Whole records; of what is `pending` what it was last encoded to, for one certain file."""
+    pending: Pending | Series | None
+    """What is encoded when it is stored: a summary, since only a tag's first in a file has the metadata, and points of
+    a series, which take less memory than their records."""
     size: int
     """How many values of the user it holds."""
 
     @property
     def held(self) -> int:
         """The memory that it holds while it waits, in bytes."""
+        if isinstance(self.pending, Series):
+            return _POINT_BYTES * self.size
         return self.pending.summary.nbytes if self.pending else len(self.records)
 
     def split(self, at: int) -> tuple[Part, Part]:
@@ -42,6 +50,7 @@ class PartEncoder:
         self._parts: list[Part] = []
         self._block: list[bytes] = []  # records of scalars that are not yet a part
         self._block_bytes = self._block_size = 0
+        self._last_group: tuple[str, ...] = ()
 
     def parts(self, entries: Iterable[Entry], *, coalesce: bool) -> list[Part]:
         """Return the parts of `entries`, in order.
@@ -50,32 +59,47 @@ class PartEncoder:
         tags and no wall time is moved by more than its entry allows.
         """
         self._parts = []
-        group: dict[str, float] = {}
-        group_step, group_wall_time = 0, 0.0
-        for entry in entries:
-            if type(entry) is tuple:
-                tag, value, step, wall_time, slack = entry  # type: ignore[misc]  # no NamedTuple is a plain tuple
-                if group:
-                    if (
-                        coalesce
-                        and step == group_step
-                        and tag not in group
-                        and group_wall_time <= wall_time <= group_wall_time + slack
-                    ):
-                        group[tag] = value
-                        continue
-                    self._add_scalars(tuple(group), group.values(), group_step, group_wall_time)
-                group = {tag: value}
-                group_step, group_wall_time = step, wall_time
+        for kind, same in itertools.groupby(entries, type):
+            if kind is tuple:
+                self._add_plain([*same], coalesce=coalesce)
             else:
-                if group:
-                    self._add_scalars(tuple(group), group.values(), group_step, group_wall_time)
-                    group = {}
-                self._add_other(entry)
-        if group:
-            self._add_scalars(tuple(group), group.values(), group_step, group_wall_time)
+                for entry in same:
+                    self._add_other(entry)
         self._end_block()
         return self._parts
+
+    def _add_plain(self, scalars: list[Any], *, coalesce: bool) -> None:
+        """Add neighbouring scalars.
+
+        Steps mostly bring the same tags again, in the same order. So the last group's tags are tried first, on
+        columns, where that takes a few comparisons for all of a group; it is the same result as scalar by scalar.
+        """
+        tags, values, steps, wall_times, slacks = zip(*scalars, strict=True)
+        # In order, the first and the last of a group speak for all.
+        orderly = (
+            coalesce
+            and sorted(wall_times) == [*wall_times]
+            and sorted(steps) == [*steps]
+            and slacks.count(slacks[0]) == len(slacks)
+        )
+        count = len(scalars)
+        begin = 0
+        while begin < count:
+            group = self._last_group
+            end = begin + len(group)
+            if not (
+                orderly
+                and group
+                and end < count
+                and tags[begin:end] == group
+                and steps[begin] == steps[end - 1]
+                and wall_times[end - 1] <= wall_times[begin] + slacks[0]
+                and (steps[end] != steps[begin] or tags[end] == group[0])
+            ):
+                end = _group_end(begin, scalars) if coalesce else begin + 1
+                group = self._last_group = tags[begin:end]
+            self._add_scalars(group, values[begin:end], steps[begin], wall_times[begin])
+            begin = end
 
     def _add_scalars(self, tags: tuple[str, ...], values: Collection[float], step: int, wall_time: float) -> None:
         record = _record.frame(self._event(tags, values, step, wall_time))
@@ -94,16 +118,33 @@ class PartEncoder:
 
     def _add_other(self, entry: Entry) -> None:
         if isinstance(entry, Scalars):
-            self._add_scalars(*entry)
+            self._add_scalars(entry.tags, unpack_floats(entry.values), entry.step, entry.wall_time)
             return
         self._end_block()
         if isinstance(entry, Pending):
             self._parts.append(Part(b"", entry, 1))
         elif isinstance(entry, Series):
-            for rows in _summary.rows(entry.tag, entry.values, entry.steps, entry.wall_times):
-                step = max(1, self._part_bytes // (rows.data.shape[1] + 16))
-                for begin in range(0, len(rows.data), step):
-                    block = rows.data[begin : begin + step]
-                    self._parts.append(Part(_record.frame_rows(block, rows.varying).tobytes(), None, len(block)))
+            size = max(1, self._part_bytes // (_MAX_POINT_BYTES + len(entry.tag.encode())))
+            for begin in range(0, len(entry.values), size):
+                block = Series(entry.tag, *(column[begin : begin + size] for column in entry[1:]))
+                self._parts.append(Part(b"", block, len(block.values)))
         elif isinstance(entry, Raw):
             self._parts.append(Part(_record.frame(entry.event), None, 1))
+
+
+def series_records(series: Series) -> bytes:
+    """Return the records of the points of a series."""
+    blocks = _summary.rows(series.tag, series.values, series.steps, series.wall_times)
+    return b"".join(_record.frame_rows(rows.data, rows.varying).tobytes() for rows in blocks)
+
+
+def _group_end(begin: int, scalars: Sequence[Any]) -> int:
+    """Return the end of the group that begins at `begin`."""
+    tag, _, first_step, first_wall_time, _ = scalars[begin]
+    tags = {tag}
+    for end in range(begin + 1, len(scalars)):
+        tag, _, step, wall_time, slack = scalars[end]
+        if step != first_step or tag in tags or not first_wall_time <= wall_time <= first_wall_time + slack:
+            return end
+        tags.add(tag)
+    return len(scalars)

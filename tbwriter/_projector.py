@@ -20,6 +20,7 @@ class Projector:
         self._url = url
         self._storage_options = storage_options
         self._waiting: deque[_summary.Embedding] = deque()
+        self._config: bytes | None = None  # once read, as it is stored or on its way
         self.written = 0
         """Embeddings stored."""
         self.dropped = 0
@@ -59,15 +60,24 @@ class Projector:
             self._waiting.popleft()
 
     def _store(self, embedding: _summary.Embedding) -> None:
-        folder = sinks.join(self._url, *embedding.folder)
+        if self._config is None:
+            self._config = self._stored_config()
+        config = embedding.config(self._config)
         for name, data in embedding.files():
-            sinks.put_file(folder, name, data, self._storage_options)
-        before = sinks.join(self._url, _summary.CONFIG_NAME)
-        existing = b""
-        if sinks.is_file(before, self._storage_options):
-            with sinks.open_file(before, self._storage_options) as file:
-                existing = file.read()
-        sinks.put_file(self._url, _summary.CONFIG_NAME, embedding.config(existing), self._storage_options)
+            self._put("/".join((*embedding.folder, name)), data)
+        self._put(_summary.CONFIG_NAME, config)
+        self._config = config
+
+    def _put(self, name: str, data: bytes) -> None:
+        sinks.put_file(self._url, name, data, self._storage_options)
+
+    def _stored_config(self) -> bytes:
+        """Return what an earlier session, or another program, left."""
+        place = sinks.join(self._url, _summary.CONFIG_NAME)
+        if not sinks.is_file(place, self._storage_options):
+            return b""
+        with sinks.open_file(place, self._storage_options) as file:
+            return file.read()
 
     def discard(self) -> None:
         """Give up what is not stored, and count it."""

@@ -26,6 +26,7 @@ MASK_DELTA = 0xA282EAD8
 # A length beyond this is damage, whatever its checksum says: protobuf messages end at 2 GiB.
 MAX_RECORD_BYTES = 2**31 - 1
 _READ_BYTES = 1 << 20
+_RESYNC_BYTES = 1 << 16
 
 _crc = _crc32c.crc32c
 _pack_length = struct.Struct("<Q").pack
@@ -64,6 +65,11 @@ def header(length: int) -> bytes:
     return known
 
 
+def is_header(data: bytes) -> bool:
+    """Say whether `data` begins with the header of a record."""
+    return len(data) >= HEADER_SIZE and masked_crc32c(data[:8]) == _unpack_header(data)[1]
+
+
 def frame(data: bytes) -> bytes:
     """Return `data` as one record of `len(data) + 16` bytes."""
     crc = _crc(data)
@@ -100,7 +106,7 @@ def frame_rows(data: npt.NDArray[np.uint8], varying: Sequence[int]) -> npt.NDArr
     crc = np.full(count, _crc(base.tobytes()), np.uint32)
     for column in varying:
         crc ^= _crc_terms(length - 1 - column)[data[:, column]]
-    masked = ((crc >> np.uint32(15)) | (crc << np.uint32(17))) + np.uint32(MASK_DELTA)
+    masked = _mask_all(crc)
     out = np.empty((count, length + HEADER_SIZE + FOOTER_SIZE), np.uint8)
     out[:, :HEADER_SIZE] = np.frombuffer(header(length), np.uint8)
     out[:, HEADER_SIZE:-FOOTER_SIZE] = data
@@ -117,6 +123,22 @@ def _crc_terms(behind: int) -> npt.NDArray[np.uint32]:
         # Linear over bits: the terms of the values with this bit are those without it, XOR the bit's own.
         terms[1 << bit : 2 << bit] = terms[: 1 << bit] ^ np.uint32(zero ^ _crc(bytes([1 << bit]) + bytes(behind)))
     return terms
+
+
+def _headers_in(data: bytes) -> list[int]:
+    """Return where in `data`, of at least 12 bytes, a length below 4 GiB and its right checksum stand."""
+    columns = np.lib.stride_tricks.sliding_window_view(np.frombuffer(data, np.uint8), HEADER_SIZE)
+    where = np.flatnonzero(~columns[:, 4:8].any(axis=1))
+    crc = np.full(len(where), _crc(bytes(8)), np.uint32)
+    for column in range(4):
+        crc ^= _crc_terms(7 - column)[columns[where, column]]
+    stored = np.ascontiguousarray(columns[where, 8:]).view("<u4")[:, 0]
+    return [int(at) for at in where[_mask_all(crc) == stored]]
+
+
+def _mask_all(crcs: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    masked: npt.NDArray[np.uint32] = ((crcs >> np.uint32(15)) | (crcs << np.uint32(17))) + np.uint32(MASK_DELTA)
+    return masked
 
 
 class Record(NamedTuple):
@@ -171,6 +193,32 @@ class RecordReader:
         self._skip(HEADER_SIZE + len(data) + FOOTER_SIZE)
         return record
 
+    def read_buffered(self) -> list[bytes]:
+        """Return the data of the good records that are in memory already; the fast way through many small ones.
+
+        They follow one another without a gap, each HEADER_SIZE + FOOTER_SIZE bytes longer in the file than its data.
+
+        The list ends where `read()` is needed: to get more of the file, or to say what is wrong.
+        """
+        buffer, at, end = self._buffer, self._at, len(self._buffer)
+        found = []
+        known_header = _headers.get
+        while at + HEADER_SIZE <= end:
+            (length, _) = _unpack_header(buffer, at)
+            data_at = at + HEADER_SIZE
+            stop = data_at + length
+            if stop + FOOTER_SIZE > end or buffer[at:data_at] != (known_header(length) or header(length)):
+                break
+            data = buffer[data_at:stop]
+            crc = _crc(data)
+            # mask(), written out, as in frame().
+            if (((crc >> 15) | (crc << 17)) + MASK_DELTA) & 0xFFFFFFFF != _unpack_crc(buffer, stop)[0]:
+                break
+            found.append(data)
+            at = stop + FOOTER_SIZE
+        self._skip(at - self._at)
+        return found
+
     def resync(self) -> int | None:
         """Move to the next whole, good record after the place where `read()` failed.
 
@@ -178,14 +226,21 @@ class RecordReader:
             How many bytes were skipped, or None when no good record follows; the reader is then at the end.
         """
         start = self.offset
-        while self._need(1):
-            self._skip(1)
-            try:
-                if self._peek() is None:
-                    return None
-            except CorruptRecordError:
-                continue
-            return self.offset - start
+        if not self._need(1):
+            return None
+        self._skip(1)
+        while self._need(HEADER_SIZE):
+            block = self._buffer[self._at : self._at + _RESYNC_BYTES]
+            begin = self.offset
+            for at in _headers_in(block):
+                self._skip(begin + at - self.offset)
+                try:
+                    self._peek()
+                except CorruptRecordError:
+                    continue
+                return self.offset - start
+            self._skip(begin + len(block) - HEADER_SIZE + 1 - self.offset)
+        self._skip(len(self._buffer) - self._at)
         return None
 
     def _skip(self, size: int) -> None:
@@ -229,6 +284,10 @@ def iterate(file: BinaryIO, name: str) -> Iterator[Record | CorruptRecordError]:
     """Yield every good record of `file`, and in its place each error that was stepped over."""
     reader = RecordReader(file, name)
     while True:
+        offset = reader.offset
+        for data in reader.read_buffered():
+            yield Record(offset, data)
+            offset += HEADER_SIZE + len(data) + FOOTER_SIZE
         try:
             record = reader.read()
         except CorruptRecordError as error:

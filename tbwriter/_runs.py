@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import logging
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from tbwriter import sinks
 from tbwriter._entries import Entry, Item, Points, SubRun
-from tbwriter._event_file import EventFile, Place
+from tbwriter._event_file import EventFile, Place, Shipment
 from tbwriter._projector import Projector
 
 # Sub-runs beyond this many give their file handle back after each flush.
@@ -19,6 +20,8 @@ _MAX_OPEN_FILES = 16
 _NEVER = frozenset(
     {errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.EILSEQ}
 )
+# Values that wait for sub-runs which fail for now, all together: some 15 MB.
+_MAX_HELD_BACK = 50_000
 _TOO_MANY_OPEN = frozenset({errno.EMFILE, errno.ENFILE})
 
 _log = logging.getLogger(__name__)
@@ -47,6 +50,9 @@ class Runs:
         # Entries of a sub-run whose file could not be created yet.
         self._unopened: dict[str, list[Entry]] = {}
         self._impossible: set[str] = set()
+        self._failing: set[str] = set()  # sub-runs whose last attempt failed
+        self._held_back = 0  # values that wait for them
+        self._told = False
 
     @property
     def path(self) -> str:
@@ -61,8 +67,14 @@ class Runs:
 
     @property
     def buffered(self) -> int:
-        """Memory held by what waits, in bytes."""
-        return sum(file.buffered for file in self._files()) + self._projector.buffered
+        """Memory held by what waits, in bytes, but for sub-runs that fail."""
+        subs = sum(file.buffered for name, file in self._subs.items() if name not in self._failing)
+        return self._main.buffered + subs + self._projector.buffered
+
+    @property
+    def unbounded(self) -> int:
+        """The part of it that nothing here bounds, in bytes."""
+        return self._projector.buffered
 
     @property
     def written(self) -> int:
@@ -72,7 +84,12 @@ class Runs:
     @property
     def dropped(self) -> int:
         """Values that could not be encoded, or were given up at close."""
-        return sum(file.dropped for file in self._files()) + self._projector.dropped
+        return sum(file.dropped for file in self._files()) + self._projector.dropped + self.thinned
+
+    @property
+    def thinned(self) -> int:
+        """Records that full spools did not take."""
+        return sum(file.status().dropped_records for file in self._files())
 
     @property
     def bytes(self) -> int:
@@ -91,25 +108,48 @@ class Runs:
         main: list[Entry] = []
         for entry in entries:
             if isinstance(entry, SubRun):
-                self._unopened.setdefault(entry.name, []).append(entry.entry)
+                if self._has_room(entry.name):
+                    self._unopened.setdefault(entry.name, []).append(entry.entry)
+                else:
+                    self._main.dropped += 1
             elif isinstance(entry, Points):
                 self._projector.add(entry.embedding)
             else:
                 main.append(entry)
         self._main.add(main, coalesce=self._coalesce)
 
+    def _has_room(self, name: str) -> bool:
+        """Count a value for a sub-run; say whether it may wait there."""
+        if name not in self._failing:
+            return True
+        if self._held_back >= _MAX_HELD_BACK:
+            if not self._told:
+                self._told = True
+                _log.warning(
+                    "%s: %d values wait for sub-runs that cannot be written; newer ones are dropped and counted until "
+                    "they can. Said once an outage",
+                    self._place.url,
+                    self._held_back,
+                )
+            return False
+        self._held_back += 1
+        return True
+
     def drain(self) -> None:
         """Store everything.
 
         Raises:
+            SubRunError: of the run itself everything is stored, of a sub-run or an embedding not.
             OSError: storage failed; call again to go on.
         """
         self._main.drain()
         first = self._drain_projector()
+        failing = set()
         for name in list(self._unopened):
             try:
                 self._open(name)
             except OSError as exc:  # noqa: PERF203 (each on its own is the point)
+                failing.add(name)
                 first = first or exc
         for name, file in list(self._subs.items()):
             try:
@@ -119,11 +159,18 @@ class Runs:
                 if exc.errno in _NEVER:
                     self._give_up(name, exc)
                 else:
+                    failing.add(name)
                     first = first or exc
             if len(self._subs) > _MAX_OPEN_FILES:
                 file.release()
+        self._failing = failing
+        self._held_back = sum(
+            len(self._unopened.get(name, ())) + (self._subs[name].waiting if name in self._subs else 0)
+            for name in failing
+        )
+        self._told = self._told and bool(failing)
         if first is not None:
-            raise SubRunError(first.errno, str(first)) from first
+            raise SubRunError(first.errno, first.strerror or str(first), first.filename) from first
 
     def _drain_projector(self) -> OSError | None:
         """Store embeddings; return what hinders that for now."""
@@ -163,7 +210,7 @@ class Runs:
         """
         file = self._subs.get(name)
         if file is None and name not in self._impossible:
-            place = replace(self._place, url=sinks.join(self._place.url, *name.split("/")))
+            place = replace(self._place, url=sinks.join(self._place.url, *name.split("/")), probe=False)
             try:
                 file = self._subs[name] = EventFile(place, purge_step=self._purge_step, clock=self._clock)
             except OSError as exc:
@@ -179,28 +226,43 @@ class Runs:
                 file.release()
         return file
 
-    def flush(self, level: sinks.Durability) -> bool:
+    def flush(self, level: sinks.Durability | None) -> bool:
         """Drain and bring everything to `level`, as far as the sinks can; False where one fell short.
+
+        None is the level at which other processes see it. What ships on threads of its own tells `shipments`.
 
         Raises:
             OSError: as `drain`.
         """
-        self.drain()
-        reached = [file.flush(level) >= min(level, file.max_durability) for file in self._files()]
+        failure: SubRunError | None = None
+        try:
+            self.drain()
+        except SubRunError as exc:
+            failure = exc
+        reached = [file.flush(level) for file in (self._files() if failure is None else [self._main])]
         if len(self._subs) > _MAX_OPEN_FILES:
             for file in self._subs.values():
                 file.release()
+        if failure is not None:
+            raise failure
         return all(reached)
+
+    def shipments(self, level: sinks.Durability | None) -> list[Shipment]:
+        """Return what is on its way to stores after `flush`."""
+        return [shipment for file in self._files() if (shipment := file.shipment(level))]
 
     def last_error(self) -> str | None:
         """Return the newest storage error in words, or None."""
         return next((error for file in self._files() if (error := file.status().last_error)), None)
 
     def close(self, timeout: float) -> None:
-        """Close all files; what is not stored by now is dropped and counted."""
+        """Close all files, within `timeout` seconds in all; what is not stored by now is dropped and counted."""
         self._discard_unopened()
+        deadline = time.monotonic() + timeout
         for file in self._files():
-            file.close(timeout)
+            file.ship()  # all at once, so that none waits for another
+        for file in self._files():
+            file.close(max(0.0, deadline - time.monotonic()))
 
     def discard(self) -> None:
         """Give up what is not stored, and count it."""

@@ -12,17 +12,20 @@ from typing import Any
 
 import numpy as np
 
+from tbwriter import sinks
 from tbwriter._async import Worker
 from tbwriter._event_file import Place
 from tbwriter._naming import host_name
 from tbwriter._queue import OnFull
 from tbwriter._runs import Runs
 from tbwriter.errors import SinkError
+from tbwriter.sinks import Shipper
 
 _DEFAULT_QUEUE = 250_000
 # torch and tensorboardX take 10, after which their add_* waits for the disk. Ours must not.
 _MIN_BLOCKING_QUEUE = 1000
 _MIN_FLUSH_SECS = 0.01
+_MIN_FILE_AGE_SECS = 1
 CLOSE_SECS = 10.0
 """The longest that closing a writer waits for storage unless it is told otherwise."""
 
@@ -34,18 +37,21 @@ class Settings:
     url: str
     purge_step: int | None
     max_queue: int | None
-    flush_secs: float
+    flush_secs: float | None
     filename_suffix: str
     write_to_disk: bool
     # May hold credentials: never in a repr, and so in no log and no traceback.
     storage_options: Mapping[str, Any] | None = field(repr=False)
     max_file_size: int | None
+    max_file_age: float | None
     max_queue_bytes: int
     on_full: OnFull
     block_secs: float
     strict: bool
     asynchronous: bool
     coalesce: bool
+    spool_dir: str | None
+    shipper: Shipper
     max_outputs: int | None = None
     max_tag_bytes: int | None = None
 
@@ -65,8 +71,10 @@ class Settings:
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
             values[name] = int(value)
-        for name in ("flush_secs", "block_secs"):
+        for name in ("flush_secs", "block_secs", "max_file_age"):
             value = values[name]
+            if value is None and name != "block_secs":
+                continue
             if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
                 raise TypeError(f"{name} must be a number of seconds, got {value!r}")
             if not (value >= 0 and math.isfinite(value)):
@@ -79,10 +87,18 @@ class Settings:
             raise ValueError(
                 f"filename_suffix must hold no path separator and not end in .profile-empty, got {suffix!r}"
             )
+        if values["spool_dir"] is not None:
+            values["spool_dir"] = os.path.abspath(os.path.expanduser(os.fspath(values["spool_dir"])))
+        if values["shipper"] not in ("thread", "process"):
+            raise ValueError(f"shipper must be 'thread' or 'process', got {values['shipper']!r}")
         if values["on_full"] not in ("block", "drop", "raise"):
             raise ValueError(f"on_full must be 'block', 'drop' or 'raise', got {values['on_full']!r}")
-        settings = cls(**values)
-        return replace(settings, flush_secs=max(settings.flush_secs, _MIN_FLUSH_SECS))
+        if values["flush_secs"] is not None:
+            values["flush_secs"] = max(values["flush_secs"], _MIN_FLUSH_SECS)
+        age = values["max_file_age"]
+        if age is not None and age < _MIN_FILE_AGE_SECS:
+            raise ValueError(f"max_file_age must be at least {_MIN_FILE_AGE_SECS} second, got {age!r}")
+        return cls(**values)
 
     @property
     def max_entries(self) -> int:
@@ -99,13 +115,17 @@ class Settings:
         Raises:
             SinkError: storage refuses.
         """
+        defaults = sinks.defaults(self.url)
         place = Place(
             url=self.url,
             storage_options=self.storage_options,
             suffix=self.filename_suffix,
-            max_file_bytes=self.max_file_size,
+            max_file_bytes=self.max_file_size or defaults.max_file_bytes,
+            max_file_age_secs=self.max_file_age,
             pid=os.getpid(),
             host=host_name(),
+            spool_dir=self.spool_dir,
+            shipper=self.shipper,
         )
         try:
             runs = Runs(place, purge_step=self.purge_step, clock=time.time, coalesce=self.coalesce)
@@ -113,7 +133,7 @@ class Settings:
             raise SinkError(exc.errno, f"log_dir {self.url!r}: cannot create an event file: {exc}") from exc
         worker = Worker(
             runs,
-            flush_secs=self.flush_secs,
+            flush_secs=self.flush_secs or defaults.flush_secs,
             max_entries=self.max_entries,
             max_bytes=self.max_queue_bytes,
             on_full=self.on_full,

@@ -27,7 +27,9 @@ class EventFileWriter(EventMethods):
         filename_suffix: as in SummaryWriter.
         storage_options: as in SummaryWriter.
         max_file_size: as in SummaryWriter.
+        max_file_age: as in SummaryWriter.
         strict: as in SummaryWriter.
+        spool_dir: as in SummaryWriter.
 
     Raises:
         SinkError: the directory or the first file cannot be created.
@@ -37,12 +39,14 @@ class EventFileWriter(EventMethods):
         self,
         logdir: str | os.PathLike[str],
         max_queue_size: int | None = None,
-        flush_secs: float = 1.0,
+        flush_secs: float | None = None,
         filename_suffix: str = "",
         *,
         storage_options: Mapping[str, Any] | None = None,
         max_file_size: int | None = None,
+        max_file_age: float | None = None,
         strict: bool = False,
+        spool_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         settings = Settings.checked(
             url=sinks.normalise(logdir),
@@ -53,12 +57,15 @@ class EventFileWriter(EventMethods):
             write_to_disk=True,
             storage_options=storage_options,
             max_file_size=max_file_size,
+            max_file_age=max_file_age,
             max_queue_bytes=64 << 20,
             on_full="block",
             block_secs=5.0,
             strict=strict,
             asynchronous=True,
             coalesce=True,
+            spool_dir=spool_dir,
+            shipper="thread",
         )
         self._url = settings.url
         self._worker = settings.open(owner=self)
@@ -72,7 +79,7 @@ class EventFileWriter(EventMethods):
 
     def flush(self, timeout: float | None = None) -> bool:
         """As `SummaryWriter.flush`."""
-        return self._worker.flush(sinks.Durability.OS, timeout)
+        return self._worker.flush(None, timeout)
 
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """As `SummaryWriter.close`."""

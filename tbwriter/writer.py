@@ -38,12 +38,19 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         purge_step: this session resumes an earlier one at this step: what that wrote from there on is void.
         max_queue: the most entries that wait for storage. With `on_full="block"` less than 1000 means 1000: waiting
             for the disk after ten values, torch's default, would slow the training.
-        flush_secs: the longest time until what was added is visible to other processes, also when the loop is idle.
+        flush_secs: the longest time until what was added is visible to others, also when the loop is idle. None is
+            1 s, and 5 s on a file system that other machines see (NFS, Lustre, FUSE, ...), where it takes a sync.
+            For an object store, the longest time until it is in the spool, from where it goes on every 10 s to
+            300 s, by the run's age.
         filename_suffix: ends the names of the event files.
         write_to_disk: False checks every argument and stores nothing.
         logdir: another name of `log_dir`.
         storage_options: for the file system behind a URL.
-        max_file_size: in bytes; a new event file is begun before one grows beyond it.
+        max_file_size: in bytes; a new event file is begun before one grows beyond it. None is 1 GiB, and 256 MiB on
+            a file system that other machines see.
+        max_file_age: in seconds; a new event file is begun when one is older and there is something to write. A
+            reader that once saw a file wrongly, as caches of network file systems let it, recovers with the next
+            file. None never does: a reader keeps every file open.
         max_queue_bytes: the most memory that waiting entries hold.
         on_full: what an `add_*` does when the queue is full: "block" waits for room, at most `block_secs` in one
             outage, then drops the new value and counts it; "drop" never waits; "raise" raises QueueFullError.
@@ -56,9 +63,15 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         max_outputs: the most images that one `add_images` or `add_figure` stores: the first ones.
         max_tag_bytes: the most bytes that the images, sounds, histograms, texts, ... of one tag take in this session;
             what comes after that is left out, counted as dropped and said once a tag. Scalars have no such limit.
+        spool_dir: where data waits on this machine until an object store has it; None takes `TBWRITER_SPOOL_DIR`, or
+            `~/.local/state/tbwriter/spool`. Local storage does not use it.
+        shipper: "process" starts a small process that ships what is left in the spool when this one was killed; without
+            it the next run with this URL does, or `tbwriter ship`.
 
     Raises:
-        SinkError: the directory or the first file cannot be created.
+        SinkError: the directory or the first file cannot be created; an object store's bucket or key is wrong. A store
+            that is only down is no error.
+        ImportError: the driver of an object store is missing; the message has the line for pip.
         TypeError, ValueError: an argument is wrong, or given twice, or means nothing beside the others.
     """
 
@@ -68,13 +81,14 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         comment: str = "",
         purge_step: int | None = None,
         max_queue: int | None = None,
-        flush_secs: float = 1.0,
+        flush_secs: float | None = None,
         filename_suffix: str = "",
         write_to_disk: bool = True,
         *,
         logdir: str | os.PathLike[str] | None = None,
         storage_options: Mapping[str, Any] | None = None,
         max_file_size: int | None = None,
+        max_file_age: float | None = None,
         max_queue_bytes: int = 64 << 20,
         on_full: OnFull = "block",
         block_secs: float = 5.0,
@@ -84,6 +98,8 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         rank: int | None = None,
         max_outputs: int | None = None,
         max_tag_bytes: int | None = None,
+        spool_dir: str | os.PathLike[str] | None = None,
+        shipper: sinks.Shipper = "thread",
     ) -> None:
         self._settings = Settings.checked(
             url=_directory(log_dir, logdir, comment, rank),
@@ -94,6 +110,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             write_to_disk=write_to_disk,
             storage_options=storage_options,
             max_file_size=max_file_size,
+            max_file_age=max_file_age,
             max_queue_bytes=max_queue_bytes,
             on_full=on_full,
             block_secs=block_secs,
@@ -102,6 +119,8 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             coalesce=coalesce,
             max_outputs=max_outputs,
             max_tag_bytes=max_tag_bytes,
+            spool_dir=spool_dir,
+            shipper=shipper,
         )
         self._reset()
         if write_to_disk:
@@ -110,7 +129,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
     # -- the writer itself
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all that was added before is visible to other processes.
+        """Wait until all that was added before is visible to other processes; for an object store, in the store.
 
         Args:
             timeout: in seconds; None waits as long as storage gets on and gives up when it has not for 10 s.
@@ -118,20 +137,21 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         Returns:
             Whether it is. False says that storage fails or is slow; the data is kept and tried again.
         """
-        return self._flush(sinks.Durability.OS, timeout)
+        return self._flush(None, timeout)
 
     def sync(self, timeout: float | None = None) -> bool:
         """Wait until all that was added before survives a failure of the machine; see `flush`."""
         return self._flush(sinks.Durability.REMOTE, timeout)
 
-    def _flush(self, level: sinks.Durability, timeout: float | None) -> bool:
+    def _flush(self, level: sinks.Durability | None, timeout: float | None) -> bool:
         return True if self._worker is None else self._worker.flush(level, timeout)
 
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """Store what is left and close the file; idempotent. Later `add_*` raise WriterClosedError.
 
         Args:
-            timeout: in seconds; when storage needs longer, what is left is dropped, counted and logged.
+            timeout: in seconds; when storage needs longer, what is left is dropped, counted and logged; for an object
+                store it stays in the spool, and the log says where.
         """
         self._close(timeout, failed=False)
 
@@ -163,7 +183,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
 
     @property
     def all_writers(self) -> dict[str, FileWriter]:
-        """`{log_dir: file_writer}`: the sub-runs of `add_scalars` have no writers of their own."""
+        """The file writers by directory. There is one, as sub-runs have no writers of their own."""
         return {self.log_dir: self.file_writer}
 
     @contextlib.contextmanager
@@ -181,14 +201,17 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             raise ValueError("use_metadata needs a global_step or a walltime")
         step = None if global_step is None else _summary.as_step(global_step, "use_metadata")
         seconds = None if walltime is None else _summary.as_wall_time(walltime, "use_metadata")
-        before = self._default_step, self._default_walltime, self._plain
+        before = self._default_step, self._default_walltime, self._plain, self._groups
         self._default_step = before[0] if step is None else step
         self._default_walltime = before[1] if seconds is None else seconds
-        self._plain = _NothingKnown()
+        self._plain, self._groups = _NothingKnown(), {}
         try:
             yield self
         finally:
-            self._default_step, self._default_walltime, self._plain = before
+            self._default_step, self._default_walltime, self._plain, self._groups = before
+            for tag in self._described.keys() & self._plain.keys():
+                del self._plain[tag]
+                self._groups.clear()
 
     def __enter__(self) -> SummaryWriter:
         return self
@@ -214,7 +237,11 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
 
 
 class FileWriter(EventMethods):
-    """What `SummaryWriter.file_writer` is: torch's and tensorboardX's FileWriter, over the same thread and files."""
+    """What `SummaryWriter.file_writer` is: torch's and tensorboardX's FileWriter, over the same thread and files.
+
+    Args:
+        writer: to which everything is handed on.
+    """
 
     def __init__(self, writer: SummaryWriter) -> None:
         self._writer = writer

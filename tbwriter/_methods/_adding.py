@@ -5,8 +5,10 @@ The methods stand in groups, one class each, that `SummaryWriter` brings togethe
 
 from __future__ import annotations
 
+import struct
 import threading
 import time
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tbwriter import _summary
@@ -14,7 +16,18 @@ from tbwriter._async import Worker
 from tbwriter._entries import COALESCE_SECS, Item, Pending, size_of
 from tbwriter._queue import EntryQueue
 from tbwriter._settings import Settings
-from tbwriter.errors import WriterClosedError
+from tbwriter.errors import QueueFullError, SinkError, WriterClosedError
+
+
+class Group:
+    """Tags that come together, and what `add_metrics` needs for their values."""
+
+    __slots__ = ("pack", "tags", "types")
+
+    def __init__(self, tags: tuple[str, ...]) -> None:
+        self.tags = tags
+        self.types = [float] * len(tags)
+        self.pack = struct.Struct(f"<{len(tags)}f").pack
 
 
 class Adding:
@@ -26,6 +39,7 @@ class Adding:
         """Begin as a writer that has added nothing; also in a copy that was pickled."""
         self._kinds: dict[str, str] = {}  # stored tag -> kind
         self._plain: dict[str, None] = {}  # tags of scalars that need no second look
+        self._groups: dict[tuple[str, ...], Group] = {}  # tags, all plain, that came together in add_metrics
         self._described: dict[str, tuple[str, str]] = {}  # tag -> display name, description
         self._told: set[str] = set()  # tags about whose values something was said
         self._default_step: int | None = None  # see use_metadata
@@ -65,20 +79,46 @@ class Adding:
     def _check_kind(self, tag: str, kind: str) -> None:
         first = self._kinds.get(tag, kind)
         if first != kind:
-            raise ValueError(f"tag {tag!r} holds {first}s already and cannot hold a {kind}; use another tag")
+            raise ValueError(f"tag {tag!r} holds {first}s already and cannot hold {kind}s too; use another tag")
 
     def _add(
         self, summary: _summary.Summary, kind: str, step: Any, walltime: float | None, *, bounded: bool = True
     ) -> None:
         """Queue a summary; `bounded` ones are left out once their tag has used up `max_tag_bytes`."""
-        tag = summary.tag
-        step = self._step(step, tag)
-        wall_time, _ = self._wall_time(walltime, tag)
-        self._claim(tag, kind)
-        if bounded and self._budget is not None:
-            summary = _summary.Bounded(summary, self._budget)
-        pending = Pending(summary, step, wall_time)
-        self._put(pending, size_of(pending))
+        self._add_all([summary], kind, step, walltime, bounded=bounded)
+
+    def _add_all(
+        self,
+        summaries: Sequence[_summary.Summary],
+        kind: str,
+        step: Any,
+        walltime: float | None,
+        *,
+        bounded: bool = True,
+    ) -> None:
+        """Queue several summaries of one step, or none of them where a tag is used for another kind."""
+        step = self._step(step, summaries[0].tag)
+        wall_time, _ = self._wall_time(walltime, summaries[0].tag)
+        for summary in summaries:
+            self._check_kind(summary.tag, kind)
+        for summary in summaries:
+            self._claim(summary.tag, kind)
+        budget = self._budget if bounded else None
+        self._put_all(
+            Pending(summary if budget is None else _summary.Bounded(summary, budget), step, wall_time)
+            for summary in summaries
+        )
+
+    def _put_all(self, items: Iterable[Item]) -> None:
+        """Queue what belongs together: all go in before a failure of strict, or a full queue, is raised."""
+        errors = []
+        for item in items:
+            try:
+                self._put(item, size_of(item))
+            except (SinkError, QueueFullError) as exc:  # noqa: PERF203 (the others go in all the same)
+                errors.append(exc)
+        if errors:
+            raise errors[0]
 
     def _put(self, item: Item, size: int = 0, values: int = 1) -> None:
         if self._worker is None:

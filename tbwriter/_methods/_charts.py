@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tbwriter import _summary, sinks
-from tbwriter._entries import Pending, SubRun, size_of
+from tbwriter._entries import Entry, Pending, SubRun
 from tbwriter._methods._scalars import ScalarMethods
 
 
@@ -136,12 +136,7 @@ class ChartMethods(ScalarMethods):
             WriterClosedError: after `close`.
         """
         parts = _summary.mesh(_summary.check_tag(tag), vertices, colors, faces, config_dict, copy=copy)
-        step = self._step(global_step, tag)
-        wall_time, _ = self._wall_time(walltime, tag)
-        for part in parts:
-            self._check_kind(part.tag, "mesh")
-        for part in parts:
-            self._add(part, "mesh", step, wall_time)
+        self._add_all(parts, "mesh part", global_step, walltime)
 
     # -- hyper-parameters
 
@@ -186,19 +181,20 @@ class ChartMethods(ScalarMethods):
         if sub_run is None and self._hparams not in (None, hparams):
             sub_run = f"hparams_{wall_time:.6f}"
         if sub_run is not None:
-            for summary in (*starts, _summary.trial_end(failed=False, end_time=wall_time)):
-                pending = Pending(summary, step, wall_time)
-                self._put(SubRun(sub_run, pending), size_of(pending))
-            for tag, number in metrics.items():
-                self._put(SubRun(sub_run, (tag, number, step, wall_time, 0.0)))
+            ended = _summary.trial_end(failed=False, end_time=wall_time)
+            entries: list[Entry] = [Pending(summary, step, wall_time) for summary in (*starts, ended)]
+            entries += [(tag, number, step, wall_time, 0.0) for tag, number in metrics.items()]
+            self._put_all(SubRun(sub_run, entry) for entry in entries)
             return
         for tag in metrics:
             self._check_kind(tag, "scalar")
-        if self._hparams is None:
-            self._hparams = hparams
-            for summary in starts:
-                self._add(summary, "hyper-parameter", step, wall_time, bounded=False)
-        self.add_metrics(metrics, step, wall_time)
+        try:
+            if self._hparams is None:
+                self._hparams = hparams
+                self._add_all(starts, "hyper-parameter", step, wall_time, bounded=False)
+        finally:
+            # Also when strict raises here what an earlier call came upon.
+            self.add_metrics(metrics, step, wall_time)
 
     def _sub_run(self, run_name: str | None, name: str | None) -> str | None:
         """Return the sub-run that is asked for, None for the run itself."""

@@ -36,7 +36,7 @@ class GraphMethods(Adding):
         """
         if isinstance(model, (bytes, bytearray)):
             graph = bytes(model)
-        elif hasattr(model, "SerializeToString"):
+        elif hasattr(model, "SerializeToString") and model.DESCRIPTOR.name == "GraphDef":
             graph = model.SerializeToString()
         elif _is_of_torch(model):
             graph = _traced(model, input_to_model, verbose, use_strict_trace)

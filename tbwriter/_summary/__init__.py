@@ -14,7 +14,9 @@ from tbwriter._summary._histogram import Histogram, HistogramRaw
 from tbwriter._summary._hparams import HParam, check_hparams, experiment, trial_end, trial_start
 from tbwriter._summary._image import Images
 from tbwriter._summary._mesh import mesh
+from tbwriter._summary._outline import Outliner, Row
 from tbwriter._summary._pr_curve import PrCurve, PrCurveRaw, as_thresholds
+from tbwriter._summary._raw import PLUGIN_OF_FORM, Metadata, RawEvent, RawValue
 from tbwriter._summary._scalar import ScalarEncoder
 from tbwriter._summary._series import Rows, as_series, rows
 from tbwriter._summary._tensor import Tensor
@@ -32,6 +34,7 @@ from tbwriter._summary._video import Video
 
 __all__ = [
     "CONFIG_NAME",
+    "PLUGIN_OF_FORM",
     "Audio",
     "Bounded",
     "BoxedImage",
@@ -45,8 +48,13 @@ __all__ = [
     "Histogram",
     "HistogramRaw",
     "Images",
+    "Metadata",
+    "Outliner",
     "PrCurve",
     "PrCurveRaw",
+    "RawEvent",
+    "RawValue",
+    "Row",
     "Rows",
     "ScalarEncoder",
     "Summary",

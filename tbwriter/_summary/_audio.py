@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import wave
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,6 +73,8 @@ class Audio:
         return [value]
 
     def _wav(self) -> bytes:
+        import wave  # here and not above: an import of tbwriter is to be quick
+
         out = io.BytesIO()
         with wave.open(out, "wb") as file:
             file.setnchannels(self.samples.shape[1])
@@ -100,9 +101,10 @@ class Audio:
         return scaled
 
     def _from_floats(self) -> npt.NDArray[np.float32]:
-        wide = np.nan_to_num(self.samples.astype(np.float32), nan=0.0, posinf=2.0, neginf=-2.0)
-        if self.tag not in self.told and (wide.max() > 1 or wide.min() < -1):
+        clipped = np.clip(self.samples, -1.0, 1.0)
+        # NaN equals nothing, but is no sign of clipping.
+        if self.tag not in self.told and ((clipped != self.samples) & ~np.isnan(self.samples)).any():
             self.told.add(self.tag)
             _log.warning("audio %r: samples beyond -1 to 1 are clipped. Said once for this tag", self.tag)
-        scaled: npt.NDArray[np.float32] = np.rint(np.clip(wide, -1.0, 1.0) * np.float32(0x7FFF))
+        scaled: npt.NDArray[np.float32] = np.rint(np.nan_to_num(clipped.astype(np.float32)) * np.float32(0x7FFF))
         return scaled

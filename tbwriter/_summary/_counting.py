@@ -100,6 +100,7 @@ class _Cells(NamedTuple):
     @classmethod
     def of(cls, array: npt.NDArray[Any]) -> _Cells:
         total: Counts | None = None
+        bits, index = np.empty(0, np.uint32), np.empty(0, np.intp)
         minimum, maximum, nan, inf = np.inf, -np.inf, 0, 0
         dtype = np.dtype(np.float32)
         for chunk in _chunks(array):
@@ -118,8 +119,15 @@ class _Cells(NamedTuple):
                 low, high = float(chunk.min()), float(chunk.max())
             minimum, maximum = min(minimum, low), max(maximum, high)
             unsigned, shift, cells = _bits(dtype)
-            found = np.bincount((chunk.view(unsigned) >> unsigned(shift)).astype(np.intp), minlength=cells)
-            total = found if total is None else total + found
+            if total is None:
+                total = np.zeros(cells, np.int64)
+            size = chunk.size
+            if size > len(index):
+                # The same memory for all chunks stays in the cache.
+                bits, index = np.empty(size, unsigned), np.empty(size, np.intp)
+            np.right_shift(chunk.view(unsigned), unsigned(shift), out=bits[:size])
+            np.copyto(index[:size], bits[:size], casting="unsafe")
+            total += np.bincount(index[:size], minlength=cells)
         if total is None:
             total = np.zeros(0, np.int64)
         half = len(total) // 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,7 +133,7 @@ def _table(tag: str, labels: Any, header: Any, number: int) -> tuple[tuple[str, 
         return tuple((_cell(label),) for label in rows)
     names = [header] if isinstance(header, str) else list(header)
     for row in rows:
-        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(names):
+        if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != len(names):
             raise ValueError(
                 f"tag {tag!r}: metadata_header has {len(names)} columns, so that each label must be a list of as many, "
                 f"got {describe(row)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,8 +45,10 @@ class MeshPart:
 
     def values(self, first: bool) -> Sequence[pb.Summary.Value]:
         """Return the one Value."""
-        array = _colors(self.array) if self.kind == _Kind.COLOR else self.array
-        value = pb.Summary.Value(tag=self.tag, tensor=_event.tensor(array.astype(_DTYPES[self.kind], copy=False)))
+        with np.errstate(all="ignore"):  # beyond float32 is infinite
+            array = _colors(self.array) if self.kind == _Kind.COLOR else self.array
+            array = array.astype(_DTYPES[self.kind], copy=False)
+        value = pb.Summary.Value(tag=self.tag, tensor=_event.tensor(array))
         if first:
             content = plugins.MeshPluginData(
                 name=self.name,
@@ -75,6 +76,8 @@ def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: Any, *, copy:
     Raises:
         TypeError: no arrays of real numbers, or a config that JSON lacks. ValueError: other shapes.
     """
+    import json  # here and not above: an import of tbwriter is to be quick
+
     try:
         text = "{}" if config is None else json.dumps(config, sort_keys=True)
     except (TypeError, ValueError) as exc:

@@ -157,7 +157,8 @@ class PrCurveRaw:
 
 def value(tag: str, data: npt.NDArray[np.float64], first: bool) -> pb.Summary.Value:
     """Return the Value of a curve of shape [6, thresholds]."""
-    out = pb.Summary.Value(tag=tag, tensor=_event.tensor(data.astype(np.float32)))
+    with np.errstate(over="ignore"):
+        out = pb.Summary.Value(tag=tag, tensor=_event.tensor(data.astype(np.float32)))
     if first:
         content = plugins.PrCurvePluginData(num_thresholds=data.shape[1]).SerializeToString()
         out.metadata.CopyFrom(_event.metadata(PLUGIN, pb.DATA_CLASS_TENSOR, content=content))

@@ -6,18 +6,19 @@ A layout holds what repeats from step to step, the tags and all lengths, so that
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Collection
 
 # Field numbers and wire types (protobuf encoding): tag byte = number << 3 | type.
-_WALL_TIME = b"\x09"  # Event.wall_time = 1, fixed64
+_WALL_TIME = 0x09  # Event.wall_time = 1, fixed64
 _STEP = 0x10  # Event.step = 2, varint
 _SUMMARY = b"\x2a"  # Event.summary = 5, length-delimited
 _VALUE = b"\x0a"  # Summary.value = 1
 _TAG = b"\x0a"  # Summary.Value.tag = 1
 _SIMPLE_VALUE = b"\x15"  # Summary.Value.simple_value = 2, fixed32
 
-_pack_wall_time = struct.Struct("<d").pack
+_pack_wall_time = struct.Struct("<Bd").pack
 # More layouts than this means that groups never repeat; then none is worth keeping.
 _MAX_LAYOUTS = 4096
 
@@ -33,22 +34,21 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
+# Most steps share all but the lowest seven bits with the one before.
+_high_bits = functools.lru_cache(maxsize=64)(varint)
+_step_and_low_bits = tuple(bytes((_STEP, low | 128)) for low in range(128))
+
+
 def step_field(step: int) -> bytes:
     """Return the field Event.step; nothing for 0, which proto3 leaves out."""
-    if step <= 0:
-        return b"" if step == 0 else b"\x10" + varint(step)
-    if step < 1 << 7:
-        return bytes((_STEP, step))
-    if step < 1 << 14:
-        return bytes((_STEP, step & 127 | 128, step >> 7))
-    if step < 1 << 21:
-        return bytes((_STEP, step & 127 | 128, step >> 7 & 127 | 128, step >> 14))
-    return b"\x10" + varint(step)
+    if step > 127:
+        return _step_and_low_bits[step & 127] + _high_bits(step >> 7)
+    return bytes((_STEP,)) + varint(step) if step else b""
 
 
 def wall_time_field(wall_time: float) -> bytes:
     """Return the field Event.wall_time; nothing for 0."""
-    return _WALL_TIME + _pack_wall_time(wall_time) if wall_time else b""
+    return _pack_wall_time(_WALL_TIME, wall_time) if wall_time else b""
 
 
 def value_prefix(tag: str) -> bytes:
@@ -94,5 +94,4 @@ class _Layout:
     def event(self, values: Collection[float], step: int, wall_time: float) -> bytes:
         fields = self._fields  # one thread, so the template is filled in place
         fields[1::2] = values
-        head = _WALL_TIME + _pack_wall_time(wall_time) if wall_time else b""
-        return head + step_field(step) + self._summary_head + self._pack(*fields)
+        return wall_time_field(wall_time) + step_field(step) + self._summary_head + self._pack(*fields)

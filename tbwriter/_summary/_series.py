@@ -27,7 +27,7 @@ class Points(NamedTuple):
 
 
 def as_series(tag: str, values: Any, steps: Any, wall_times: Any, *, now: float, told: set[str]) -> Points:
-    """Return a copy of the series as it is stored.
+    """Return a copy of the series as it is stored: in the order of steps, and of one step in the order given.
 
     Args:
         tag: for errors.
@@ -69,6 +69,10 @@ def as_series(tag: str, values: Any, steps: Any, wall_times: Any, *, now: float,
         )
     if not (np.isfinite(times) & (times != 0)).all():
         raise ValueError(f"tag {tag!r}: wall_times must be finite seconds since 1970 and not 0")
+    if (where[1:] < where[:-1]).any():
+        # The data server takes a step that falls for a restart, and forgets the tag's points from there on.
+        order = np.argsort(where, kind="stable")
+        stored, where, times = stored[order], where[order], times[order]
     return Points(np.array(stored), where.astype(np.int64), np.array(times))
 
 

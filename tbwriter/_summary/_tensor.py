@@ -35,7 +35,7 @@ class Tensor:
             TypeError: another dtype. ValueError: 2 GiB or more.
         """
         dtype = str(getattr(tensor, "dtype", "")).lower()
-        array = _complex(tensor) if "complex" in dtype else as_array(tensor, tag)
+        array = _complex(tag, tensor) if "complex" in dtype else as_array(tensor, tag)
         if array.nbytes > _MAX_BYTES:
             raise ValueError(f"tag {tag!r}: got {describe(tensor)}, want less than 2 GiB: protobuf holds no more")
         return cls(tag, np.array(array) if copy else array, "bfloat16" in dtype)
@@ -65,11 +65,15 @@ class Tensor:
         return pb.TensorProto(dtype=dtype, tensor_shape=_event.shape(*array.shape), half_val=numbers)
 
 
-def _complex(tensor: Any) -> npt.NDArray[Any]:
+def _complex(tag: str, tensor: Any) -> npt.NDArray[Any]:
     """Return a complex array-like on the host, as complex64 or complex128."""
-    if hasattr(tensor, "asnumpy"):
-        tensor = tensor.asnumpy()
-    elif hasattr(tensor, "detach"):
-        tensor = tensor.detach().cpu().resolve_conj().numpy()
-    array = np.asarray(tensor)
-    return array if array.dtype == np.complex64 else array.astype(np.complex128)
+    try:
+        if hasattr(tensor, "asnumpy"):
+            array = np.asarray(tensor.asnumpy())
+        elif hasattr(tensor, "detach"):
+            array = np.asarray(tensor.detach().cpu().resolve_conj().numpy())
+        else:
+            array = np.asarray(tensor)
+        return array if array.dtype == np.complex64 else array.astype(np.complex128)
+    except Exception as exc:
+        raise TypeError(f"tag {tag!r}: {describe(tensor)} cannot be read as an array: {exc}") from exc

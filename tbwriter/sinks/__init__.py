@@ -9,31 +9,45 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
 
 from tbwriter.sinks._base import Durability, Sink, SinkStatus
 from tbwriter.sinks._file import FileSink
 from tbwriter.sinks._memory import MemorySink
+from tbwriter.sinks._mounts import file_system, is_shared
+from tbwriter.sinks._policy import SegmentPolicy
+from tbwriter.sinks._ship import Shipped, ship
+from tbwriter.sinks._side import put_file
+
+if TYPE_CHECKING:
+    from tbwriter.sinks._store import Store
 
 __all__ = [
+    "Defaults",
     "Durability",
     "FileSink",
     "MemorySink",
     "PathLike",
+    "SegmentPolicy",
+    "Shipped",
     "Sink",
     "SinkStatus",
+    "defaults",
     "is_file",
     "join",
     "list_names",
+    "names_before",
     "normalise",
     "open_file",
     "open_sink",
     "put_file",
     "register_sink",
+    "ship",
 ]
 
 PathLike = os.PathLike[str]
 Opener = Callable[[str, str, bytes, Mapping[str, Any]], Sink]
+Shipper = Literal["thread", "process"]
 Lister = Callable[[str, Mapping[str, Any]], list[str]]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -41,6 +55,27 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _COLLAPSED = re.compile(
     r"(s3a?|gs|gcs|az|abfss?|adl|obs|oss|cosn?|hdfs|webhdfs|https?|ftp|sftp|ssh|smb|memory|file|hf|dbfs):/(?!/)"
 )
+
+
+class Defaults(NamedTuple):
+    """What a writer does at a place unless its user says otherwise.
+
+    Attributes:
+        flush_secs: the longest time until what was added is visible to others.
+        max_file_bytes: where a file ends and the next begins; None for no limit, or where the sink decides.
+    """
+
+    flush_secs: float
+    max_file_bytes: int | None
+
+
+# A reader keeps every file open, so a local run has few. On a shared file system a reader that once saw a file
+# wrongly gets over it with the next one.
+_LOCAL = Defaults(1.0, 1 << 30)
+_SHARED = Defaults(5.0, 256 << 20)
+ENTRY_POINTS = "tbwriter.sinks"
+"""The group of entry points in which a package names a scheme and where its (opener, lister) is."""
+_READ_ONLY = frozenset({"data", "github", "git", "http", "https", "jupyter", "reference", "tar", "zip"})
 
 
 class _Backend(NamedTuple):
@@ -108,12 +143,41 @@ def normalise(url: str | os.PathLike[str]) -> str:
     scheme = match[1]
     if scheme == "file":
         return os.path.abspath(text[len("file://") :])
-    if scheme not in _backends:
+    if not _is_served(scheme):
+        from tbwriter.sinks._store import SCHEMES
+
         raise ValueError(
             f"log_dir {text!r}: no sink serves {scheme}://; want a local path, or one of "
-            f"{', '.join(f'{known}://' for known in ('file', *sorted(_backends)))}"
+            f"{', '.join(f'{known}://' for known in ('file', *sorted({*_backends, *SCHEMES})))}, "
+            "or another protocol of fsspec's that can be written"
         )
     return text
+
+
+def defaults(url: str) -> Defaults:
+    """Return what suits a normalised path, which need not exist, or a URL."""
+    if _SCHEME.match(url):
+        return Defaults(1.0, None)
+    return _SHARED if is_shared(file_system(url)) else _LOCAL
+
+
+def _is_served(scheme: str) -> bool:
+    """Say whether there is a sink for a scheme; packages that bring one are asked for it."""
+    if scheme in _backends:
+        return True
+    import importlib.metadata
+
+    from tbwriter.sinks._store import SCHEMES, knows
+
+    if scheme in SCHEMES:
+        return True
+
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        if entry.name == scheme:
+            opener, lister = entry.load()
+            register_sink(scheme, opener, lister)
+            return True
+    return scheme not in _READ_ONLY and knows(scheme)
 
 
 def join(url: str, *parts: str) -> str:
@@ -131,7 +195,10 @@ def list_names(url: str, storage_options: Mapping[str, Any] | None = None) -> li
     """
     match = _SCHEME.match(url)
     if match:
-        return _backends[match[1]].list(url, storage_options or {})
+        backend = _backends.get(match[1])
+        if backend:
+            return backend.list(url, storage_options or {})
+        return _store_of(url, storage_options).names(url)
     try:
         with os.scandir(url) as found:
             return [entry.name for entry in found if entry.is_file()]
@@ -139,8 +206,45 @@ def list_names(url: str, storage_options: Mapping[str, Any] | None = None) -> li
         return []
 
 
+def names_before(
+    url: str, storage_options: Mapping[str, Any] | None = None, *, spool_dir: str | None = None, probe: bool = True
+) -> tuple[list[str], bool]:
+    """Return the names after which a new event file must sort, and whether these are all.
+
+    A store that is down is no reason not to begin, and then only the names in the spool are known.
+
+    Args:
+        url: a normalised path or URL.
+        storage_options: as in `open_sink`.
+        spool_dir: as in `open_sink`.
+        probe: False asks no object store.
+
+    Raises:
+        OSError: the directory cannot be listed.
+    """
+    if not _is_object_store(url):
+        return list_names(url, storage_options), True
+    from tbwriter.sinks import _object
+
+    found = _object.list_remote(_store_of(url, storage_options), url) if probe else None
+    return [*(found or ()), *_object.waiting_names(url, spool_dir)], found is not None
+
+
+def _store_of(url: str, storage_options: Mapping[str, Any] | None) -> Store:
+    from tbwriter.sinks._store import store_for  # what it brings is for URLs only
+
+    return store_for(url, storage_options)
+
+
+def _is_object_store(url: str) -> bool:
+    match = _SCHEME.match(url)
+    return match is not None and match[1] not in _backends
+
+
 def is_file(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
     """Say whether a normalised path or URL names a file."""
+    if _is_object_store(url):
+        return _store_of(url, storage_options).is_file(url)
     if _SCHEME.match(url):
         fs, path = _file_system(url, storage_options)
         return bool(fs.isfile(path))
@@ -148,34 +252,17 @@ def is_file(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
 
 
 def open_file(url: str, storage_options: Mapping[str, Any] | None = None) -> BinaryIO:
-    """Open the file at a normalised path or URL for reading.
+    """Open the file at a normalised path or URL for reading; what is remote is read by ranges.
 
     Raises:
         OSError: it cannot be opened.
     """
+    if _is_object_store(url):
+        return _store_of(url, storage_options).open(url)
     if _SCHEME.match(url):
         fs, path = _file_system(url, storage_options)
         return cast("BinaryIO", fs.open(path, "rb"))
     return open(url, "rb")
-
-
-def put_file(url: str, name: str, data: bytes, storage_options: Mapping[str, Any] | None = None) -> None:
-    """Store a whole file in the directory at a normalised path or URL, in place of an older one of that name.
-
-    Raises:
-        OSError: storage refuses; an older file is then as it was, as far as the storage can do that.
-    """
-    place = join(url, name)
-    if _SCHEME.match(url):
-        fs, path = _file_system(place, storage_options)
-        fs.makedirs(fs._parent(path), exist_ok=True)
-        fs.pipe_file(path, data)
-        return
-    os.makedirs(url, exist_ok=True)
-    part = f"{place}.part"
-    with open(part, "wb") as file:
-        file.write(data)
-    os.replace(part, place)
 
 
 def _file_system(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
@@ -190,6 +277,10 @@ def open_sink(
     name: str,
     header: bytes = b"",
     storage_options: Mapping[str, Any] | None = None,
+    spool_dir: str | os.PathLike[str] | None = None,
+    policy: SegmentPolicy | None = None,
+    probe: bool = True,
+    shipper: Shipper = "thread",
 ) -> Sink:
     """Open the sink that serves `url` and begin the segment `name` in it.
 
@@ -198,15 +289,35 @@ def open_sink(
         name: the file name of the first segment; must not exist yet.
         header: whole records with which it begins.
         storage_options: for the file system behind a URL.
+        spool_dir: where records wait for an object store; None takes `TBWRITER_SPOOL_DIR`, or a directory of the user.
+        policy: when an object store gets a request; None is the default for it.
+        probe: wait, a few seconds at most, for an object store's first answer, so that a wrong bucket or key is an
+            error here; False does not, and such an error is only logged.
+        shipper: "process" starts a small process that ships what is left when this one was killed.
 
     Raises:
-        ValueError: nothing serves `url`. FileExistsError: `name` exists. OSError: storage refuses.
+        ValueError: nothing serves `url`. ImportError: the store's driver is missing. FileExistsError: `name` exists.
+        OSError: storage refuses. An object store that is merely down is no error.
     """
     place = normalise(url)
     options = storage_options or {}
     match = _SCHEME.match(place)
     if match:
-        return _backends[match[1]].open(place, name, header, options)
+        backend = _backends.get(match[1])
+        if backend:
+            return backend.open(place, name, header, options)
+        from tbwriter.sinks._object import SpooledObjectSink
+
+        return SpooledObjectSink(
+            place,
+            name=name,
+            header=header,
+            store=_store_of(place, options),
+            spool_dir=None if spool_dir is None else os.fspath(spool_dir),
+            policy=policy,
+            probe=probe,
+            shipper=shipper,
+        )
     _refuse_options(place, options)
     return FileSink(place, name=name, header=header)
 

@@ -1,7 +1,8 @@
 """What a sink is: the place where the records of one run end up.
 
 Threads: one writer thread calls `append`, `roll`, `flush`, `release` and `close`; `status` may be called from any.
-Durability: see `Durability`; a sink reports the level it reached and never claims more.
+Durability: see `Durability`; a sink reports the level it reached and never claims more. Nothing but `flush` above
+`OS` may wait for a network; `append` and `roll` never do.
 Segments: a run may be stored in several event files, one after the other. The event file decides what begins the
 next one, since it alone knows which metadata readers need there; a sink says when it wants one (`roll_due`), or that
 it must have one (`SegmentLostError`).
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import enum
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,7 +39,7 @@ class SinkStatus:
         segment: its number, from 0.
         bytes_buffered: accepted and still in memory.
         bytes_os: handed to the operating system, over all segments.
-        bytes_remote: acknowledged by a remote store.
+        bytes_remote: up to which byte a remote store has acknowledged everything, over all segments.
         puts: requests that stored something remotely.
         bytes_uploaded: what they carried.
         retries: attempts that failed and were repeated.
@@ -70,6 +72,14 @@ class Sink(Protocol):
     def max_durability(self) -> Durability:
         """The highest level that `flush` can reach."""
 
+    @property
+    def visible_at(self) -> Durability:
+        """The level at which other processes see the records.
+
+        `REMOTE` says that the sink ships them on threads of its own: then `flush` with a timeout of 0 asks for it and
+        returns at once, and `status().bytes_remote` reaches what `bytes_os` was when the store has them all.
+        """
+
     def append(self, records: bytes) -> None:
         """Take whole framed records; all of them, or raise.
 
@@ -93,7 +103,10 @@ class Sink(Protocol):
         """Say whether the sink wants a new segment before the next append."""
 
     def flush(self, level: Durability = Durability.OS, timeout: float | None = None) -> Durability:
-        """Bring everything appended to `level`; return the level that was reached. Errors go to `status`."""
+        """Bring everything appended to `level`; return the level that was reached. Errors go to `status`.
+
+        `timeout` is in seconds; a sink that only makes system calls, which cannot be given one, ignores it.
+        """
 
     def release(self) -> None:
         """Give back file handles until the next append; a sink without any does nothing."""
@@ -109,7 +122,16 @@ _LENGTH = struct.Struct("<Q")
 _AROUND_DATA = 8 + 4 + 4
 
 
-def whole_records(records: bytes, limit: int) -> int:
+def record_sizes(records: bytes) -> Iterator[int]:
+    """Yield the size of each of whole records, framing included."""
+    begin = 0
+    while begin < len(records):
+        size = int(_LENGTH.unpack_from(records, begin)[0]) + _AROUND_DATA
+        yield size
+        begin += size
+
+
+def whole_records(records: bytes | memoryview, limit: int) -> int:
     """Return how many of the first `limit` bytes are whole records (a record tells its own length)."""
     end = 0
     while end + _LENGTH.size <= limit:

@@ -13,6 +13,7 @@ class MemorySink:
     """One directory of `memory://`; each segment is a file in it, visible at once."""
 
     max_durability = Durability.OS
+    visible_at = Durability.OS
 
     def __init__(self, directory: str, *, name: str, header: bytes = b"") -> None:
         """Create the segment `name` in `directory`, a path with or without `memory://`."""

@@ -26,6 +26,7 @@ FIRST = "events.out.tfevents.1700000000.host.1.000000"
 SECOND = "events.out.tfevents.1700000000.host.1.000001"
 HEADER = _record.frame(b"header")
 A, B, C = (_record.frame(bytes([letter]) * size) for letter, size in ((65, 1), (66, 1000), (67, 70_000)))
+_PATIENCE_SECS = 30.0
 
 
 class SinkTests(ABC):
@@ -39,10 +40,15 @@ class SinkTests(ABC):
     def stored(self, name: str) -> bytes | None:
         """Return the bytes of the segment `name` as another process sees them; None when there is none."""
 
+    def _show(self, sink: Sink) -> None:
+        """Bring everything to where other processes see it."""
+        level = getattr(sink, "visible_at", Durability.OS)
+        assert sink.flush(level, _PATIENCE_SECS) >= level, sink.status()
+
     def test_a_new_sink_shows_its_header_after_a_flush(self) -> None:
         """A reader that looks at once finds a whole first record."""
         sink = self.open(FIRST, HEADER)
-        sink.flush()
+        self._show(sink)
         assert self.stored(FIRST) == HEADER
         sink.close()
 
@@ -51,10 +57,10 @@ class SinkTests(ABC):
         sink = self.open(FIRST, HEADER)
         sink.append(A)
         sink.append(B + C)
-        sink.flush()
+        self._show(sink)
         assert self.stored(FIRST) == HEADER + A + B + C
         sink.append(B)
-        sink.flush()
+        self._show(sink)
         assert self.stored(FIRST) == HEADER + A + B + C + B
         sink.close()
 
@@ -87,7 +93,7 @@ class SinkTests(ABC):
         sink.append(A)
         sink.roll(SECOND, HEADER)
         sink.append(B)
-        sink.flush()
+        self._show(sink)
         assert sink.name == SECOND
         assert self.stored(FIRST) == HEADER + A
         assert self.stored(SECOND) == HEADER + B
@@ -97,7 +103,7 @@ class SinkTests(ABC):
         """Two writers that choose one name do not meet in one file."""
         first = self.open(FIRST, HEADER)
         first.append(A)
-        first.flush()
+        self._show(first)
         refused = False
         try:
             self.open(FIRST, HEADER)
@@ -130,7 +136,7 @@ class SinkTests(ABC):
         sink.release()
         sink.append(B)
         sink.release()
-        sink.flush()
+        self._show(sink)
         assert self.stored(FIRST) == HEADER + A + B
         sink.close()
 
@@ -148,4 +154,16 @@ class SinkTests(ABC):
         sink.roll(SECOND, HEADER)
         assert sink.status().segment == 1
         assert sink.status().path.endswith(SECOND)
+        sink.close()
+
+    def test_a_flush_that_waits_for_nothing_returns_what_is_reached(self) -> None:
+        """What a store acknowledges later shows in the counters."""
+        sink = self.open(FIRST, HEADER)
+        sink.append(A)
+        level = getattr(sink, "visible_at", Durability.OS)
+        assert sink.flush(level, 0.0) <= sink.max_durability
+        self._show(sink)
+        status = sink.status()
+        assert max(status.bytes_os, status.bytes_remote) == len(HEADER + A)
+        assert level < Durability.REMOTE or status.bytes_remote == status.bytes_os
         sink.close()

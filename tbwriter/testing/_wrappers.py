@@ -27,6 +27,11 @@ class _Wrapper:
         """As of the sink within."""
         return self._sink.max_durability
 
+    @property
+    def visible_at(self) -> Durability:
+        """As of the sink within."""
+        return self._sink.visible_at
+
     def append(self, records: bytes) -> None:
         """Pass on."""
         self._before("append")
@@ -68,11 +73,20 @@ class FaultySink(_Wrapper):
             the error to raise, or None. An error of `flush` is not raised: like a real sink's it shows in the level
             that was reached.
         header: what the sink's first segment begins with.
+        remember: keep all records in memory, for `survivors`; False for long runs.
     """
 
-    def __init__(self, sink: Sink, fault: Callable[[str, int], OSError | None], *, header: bytes = b"") -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        fault: Callable[[str, int], OSError | None],
+        *,
+        header: bytes = b"",
+        remember: bool = True,
+    ) -> None:
         super().__init__(sink)
         self._fault = fault
+        self._remember = remember
         self.calls: dict[str, int] = {}
         """How often each method was called."""
         self._written: dict[str, bytes] = {sink.name: header}
@@ -87,12 +101,14 @@ class FaultySink(_Wrapper):
     def append(self, records: bytes) -> None:
         """Fail or pass on."""
         super().append(records)
-        self._written[self.name] += records
+        if self._remember:
+            self._written[self.name] += records
 
     def roll(self, name: str, header: bytes) -> None:
         """Fail or pass on."""
         super().roll(name, header)
-        self._written[name] = header
+        if self._remember:
+            self._written[name] = header
 
     def flush(self, level: Durability = Durability.OS, timeout: float | None = None) -> Durability:
         """Fail, by reaching nothing, or pass on."""

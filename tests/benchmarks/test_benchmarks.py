@@ -8,6 +8,7 @@ from benchmarks import report
 from benchmarks._measure import alternate, ratio_of_medians, spread
 from benchmarks._results import Result, Target
 from benchmarks._syscalls import _parse
+from tbwriter import SummaryWriter
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,6 +42,20 @@ def test_encode_gives_a_complete_result_and_a_table(tmp_path):
     assert result.complete
     assert [found.name for found in result.figures] == ["encode_cpu", "encode_bytes"]
     assert "| template, ten to an Event |" in table
+
+
+@pytest.mark.slow
+def test_summaries_measures_every_method_of_ours(tmp_path):
+    run(tmp_path / "summaries.json", "summaries")
+    result = Result.load(tmp_path / "summaries.json")
+    assert result.complete
+    measured = {name.split(",")[0] for name in figure(result, "caller_of_tbwriter").values}
+    methods = {name for name in dir(SummaryWriter) if name.startswith("add_")}
+    # Measured by write, or the same work as another: an ONNX or torch graph is converted by their own programs.
+    elsewhere = {"add_metrics", "add_scalar_series", "add_graph", "add_onnx_graph", "add_hparams", "add_tensor"}
+    elsewhere |= {"add_histogram_raw", "add_pr_curve_raw", "add_event", "add_summary"}
+    elsewhere |= {name for name in methods if name.startswith("add_custom_scalars_")}
+    assert measured == methods - elsewhere
 
 
 @pytest.mark.slow

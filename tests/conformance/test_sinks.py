@@ -64,6 +64,11 @@ class TestAFileSinkAtAPathWithBlanksAndChinese(_OnDisk):
         self.url = str(self.directory)
 
 
+class TestAFileSinkOnASharedFileSystem(_OnDisk):
+    def open(self, name, header):
+        return tbwriter.sinks.FileSink(self.url, name=name, header=header, shared=True)
+
+
 class _InMemory(SinkTests):
     @pytest.fixture(autouse=True)
     def place(self):
@@ -115,6 +120,7 @@ class DictSink:
     """What another package may bring: a store that only tells what was flushed, and knows no handles."""
 
     max_durability = tbwriter.Durability.REMOTE
+    visible_at = tbwriter.Durability.OS
 
     def __init__(self, store, folder, name, header):
         self._store = store

@@ -85,6 +85,10 @@ class Child:
         """Send a signal."""
         self._process.send_signal(number)
 
+    def has_ended(self):
+        """Say whether the child itself, not what it has started, is gone."""
+        return self._process.poll() is not None
+
     def end(self, within=START_SECS):
         """Wait for the end and return how it was."""
         try:

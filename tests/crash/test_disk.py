@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from children import run_well
 from event_files import event_files, read_file, scalars, statuses, steps, values
+from needs import cannot_run
 
 from tbwriter import SinkError, SummaryWriter
 
@@ -35,7 +36,7 @@ def own_mounts(tmp_path):
                 return prefix
         except (OSError, subprocess.TimeoutExpired):
             continue
-    return pytest.skip("cannot mount a tmpfs in a namespace of our own (unshare -m)")
+    return cannot_run("cannot mount a tmpfs in a namespace of our own (unshare -m)")
 
 
 SMALL_DISK = (

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
-from children import Child, run, run_well
+from children import START_SECS, Child, environment, run, run_well
 from event_files import event_files, read_file, scalars, statuses
 from waiting import wait_until
 
@@ -221,3 +223,48 @@ def test_output_of_a_child_process_never_lands_in_the_event_file(tmp_path):
     if not os.path.isdir("/proc/self/fd"):
         pytest.skip("no /proc")
     assert run_well(code, tmp_path) == "False\n"
+
+
+def test_a_writer_made_in_an_exit_handler_that_is_older_than_tbwriter_stores_what_it_gets(tmp_path):
+    """Exit handlers run from the newest to the oldest: ours, which closes the writers, has run by then."""
+    code = """
+import atexit, sys
+def last_words():
+    from tbwriter import SummaryWriter
+    writer = SummaryWriter(sys.argv[1])
+    writer.add_scalar("loss", 1.0, 1)
+    writer.add_scalars("acc", {"a": 2.0}, 1)
+atexit.register(last_words)
+import tbwriter
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env=environment(), capture_output=True, text=True, timeout=START_SECS, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert scalars(tmp_path, "loss") == [(1, 1.0)]
+    assert scalars(tmp_path / "acc_a", "acc") == [(1, 2.0)]
+
+
+def test_a_handler_that_ends_a_process_without_a_thread_loses_nothing(tmp_path):
+    """SIGTERM in the midst of a write."""
+    code = """
+writer = SummaryWriter(logdir, asynchronous=False)
+def end(*_):
+    writer.add_scalar("loss", 300.0, 300)
+    writer.close()
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+real, writes = os.pwrite, []
+def pwrite(*arguments):
+    writes.append(1)
+    if len(writes) == 300:
+        signal.raise_signal(signal.SIGTERM)
+    return real(*arguments)
+os.pwrite = pwrite
+for step in range(1000):
+    writer.add_scalar("loss", float(step), step)
+"""
+    assert run_well(code, tmp_path) == ""
+    assert scalars(tmp_path, "loss") == [*ALL, (300, 300.0)]
+    assert statuses(tmp_path) == ["clean"]

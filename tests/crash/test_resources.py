@@ -9,6 +9,7 @@ import sys
 import pytest
 from children import Child, run_well
 from event_files import scalars, steps
+from needs import cannot_run
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -20,10 +21,10 @@ TRACED = "open,openat,creat,write,writev,pwrite64,pwritev,lseek,ftruncate,falloc
 def strace(tmp_path):
     """A function that runs a program and returns its system calls on event files: [(thread, call, rest)]."""
     if shutil.which("strace") is None:
-        pytest.skip("strace is not installed")
+        cannot_run("strace is not installed")
     probe = ["strace", "-o", str(tmp_path / "probe"), sys.executable, "-c", ""]
     if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
-        pytest.skip("strace may not trace here")
+        cannot_run("strace may not trace here")
 
     def traced(code, logdir):
         out = tmp_path / "trace"

@@ -3,11 +3,16 @@
 import importlib.util
 import itertools
 import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from needs import need
 from tensorboard_http import LOAD_FAST, TensorBoard
 
 _number = itertools.count()
+_DEMO = Path(__file__).resolve().parents[2] / "demo" / "gallery.py"
 
 
 @pytest.fixture(scope="session")
@@ -28,10 +33,47 @@ def tensorboards(tmp_path_factory):
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.readers) for name in LOAD_FAST])
 def tensorboard(request, tensorboards):
     """A running TensorBoard, once with each reader."""
-    for package in ("tensorboard", "tensorboard_data_server"):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
+    need("tensorboard", "tensorboard_data_server")
     return tensorboards(request.param)
+
+
+@pytest.fixture(scope="session")
+def gallery_module():
+    """demo/gallery.py."""
+    need("tensorboard", "tensorboard_data_server", "sklearn", "matplotlib", "PIL")
+    spec = importlib.util.spec_from_file_location("gallery", _DEMO)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["gallery"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session", params=[None, 20_000], ids=["one-file", "many-files"])
+def gallery(request, gallery_module, tmp_path_factory):
+    """The run of demo/gallery.py: its module, directory, training, and accuracies of the trials."""
+    logdir = tmp_path_factory.mktemp("gallery")
+    training, accuracies = gallery_module.write(logdir, max_file_size=request.param)
+    return SimpleNamespace(module=gallery_module, logdir=logdir, training=training, accuracies=accuracies)
+
+
+@pytest.fixture(scope="session", params=[pytest.param(name, marks=pytest.mark.readers) for name in LOAD_FAST])
+def shown_gallery(request, gallery):
+    """A TensorBoard of its own that has read the whole gallery, once with each reader.
+
+    Of its own because hyper-parameters and custom layouts of all runs of a directory are shown as one.
+    """
+    tensorboard = TensorBoard(request.param, gallery.logdir)
+    try:
+        epochs = len(gallery.training.loss)
+        # The graph is the last Event of its run.
+        tensorboard.shows(lambda: "digits" in tensorboard.get("/data/plugin/graphs/info"), True)
+        for run in ("digits/accuracy_train", "digits/accuracy_validation"):
+            tensorboard.shows(lambda run=run: len(tensorboard.scalars(run, "accuracy")), epochs)
+        for number in range(1, len(gallery.accuracies) + 1):
+            tensorboard.shows(lambda number=number: len(tensorboard.scalars(f"trials/{number}", "trial/accuracy")), 1)
+        yield tensorboard
+    finally:
+        tensorboard.stop()
 
 
 class Run:

@@ -27,7 +27,7 @@ _LOOK_EVERY_SECS = 0.1
 
 
 class TensorBoard:
-    """A running TensorBoard; `logdir` is its log directory, each directory below it a run."""
+    """A running TensorBoard; `logdir` is its log directory, each directory below it a run, `url` its page."""
 
     def __init__(self, reader, logdir):
         self.reader = reader
@@ -47,6 +47,7 @@ class TensorBoard:
         )
         try:
             self._port = int(wait_until(self._announced_port, within=_START_SECS, what=self._told))
+            self.url = f"http://127.0.0.1:{self._port}"
             provider = self.get("/data/environment")["debug"]["data_provider"]
             want = "GrpcDataProvider" if reader == "data-server" else "MultiplexerDataProvider"
             assert provider.startswith(want), provider

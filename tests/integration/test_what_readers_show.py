@@ -1,14 +1,18 @@
 """What both readers show of values, tags and descriptions of every kind."""
 
+import io
+import json
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tbwriter import SummaryWriter
 
 INF = float("inf")
+STATUSES = ["STATUS_UNKNOWN", "STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_RUNNING"]
 
 
 class Asnumpy:
@@ -164,3 +168,49 @@ def test_an_array_without_anything_finite_ends_nothing(tensorboard, run):
         writer.add_scalar("after", 1.0, 1)
     tensorboard.shows(lambda: tensorboard.scalars(run.name, "after"), [(1, 1.0)])
     tensorboard.shows(lambda: [sum(n for *_, n in rows) for _, rows in tensorboard.histograms(run.name, "some")], [2])
+
+
+def test_pictures_of_points_need_not_be_square(tensorboard, run):
+    pictures = np.random.default_rng(0).integers(0, 256, (5, 3, 16, 32), np.uint8)
+    with SummaryWriter(run.path) as writer:
+        writer.add_embedding(np.arange(15.0).reshape(5, 3), label_img=pictures, tag="wide")
+    ask, query = tensorboard.get, {"run": run.name, "name": "wide:00000"}
+    tensorboard.shows(lambda: run.name in ask("/data/plugin/projector/runs"), True)
+    (embedding,) = ask("/data/plugin/projector/info", run=run.name)["embeddings"]
+    assert embedding["sprite"]["singleImageDim"] == [32, 16]  # width, height
+    with Image.open(io.BytesIO(tensorboard.get_bytes("/data/plugin/projector/sprite_image", **query)[1])) as sprite:
+        sheet = np.asarray(sprite.convert("RGB"))
+    across = sheet.shape[1] // 32
+    for number, picture in enumerate(pictures):
+        row, column = divmod(number, across)
+        shown = sheet[16 * row : 16 * row + 16, 32 * column : 32 * column + 32]
+        assert np.array_equal(shown, picture.transpose(1, 2, 0))
+
+
+def test_ten_trials_show_as_ten_rows_with_all_their_columns(tensorboard, run):
+    rows = {}
+    for number in range(10):
+        hparams = {
+            "ten/rate": 10.0**-number,
+            "ten/nesterov": number % 2 == 0,
+            "ten/optimizer": ("sgd", "adam")[number % 2],
+        }
+        if number in (3, 9):  # only some runs have it
+            hparams["ten/momentum"] = 0.9
+        with SummaryWriter(run.path / str(number)) as writer:
+            writer.add_hparams(hparams, {"ten/accuracy": number / 16})
+        rows[run.sub(str(number))] = hparams, "STATUS_SUCCESS", number / 16
+
+    asked = {"colParams": [{"metric": {"tag": "ten/accuracy"}}], "sliceSize": 1000, "allowedStatuses": STATUSES}
+
+    def shown():
+        found = tensorboard.get("/data/plugin/hparams/session_groups", request=json.dumps(asked))["sessionGroups"]
+        return {
+            group["name"]: (group["hparams"], group["sessions"][0]["status"], group["metricValues"][0]["value"])
+            for group in found
+            if group["name"].startswith(run.name) and group["metricValues"]
+        }
+
+    tensorboard.shows(shown, rows)
+    columns = tensorboard.get("/data/plugin/hparams/experiment", request="{}")["hparamInfos"]
+    assert {column["name"] for column in columns} >= {"ten/rate", "ten/nesterov", "ten/optimizer", "ten/momentum"}

@@ -1,9 +1,11 @@
 """The event files of one run: headers, metadata, rotation, coalescing, and faults that lose and repeat nothing."""
 
+import itertools
 import os
 import re
 import shutil
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from storage import IO_ERROR, NO_SPACE, STALE, Disk, Faults, faulty, record, through
 
 from tbwriter import SegmentLostError, SummaryWriter
-from tbwriter._entries import Pending, Scalars, Series, SubRun
+from tbwriter._entries import Pending, Scalars, Series, SubRun, pack_floats
 from tbwriter._event_file import EventFile, Place
 from tbwriter._runs import Runs
 from tbwriter._summary import Histogram, Text
@@ -38,6 +40,10 @@ def make(tmp_path):
     yield make
     for file in files:
         file.close(0)
+
+
+def scalars_of(path):
+    return [(event.step, value.scalar()) for event in read_file(path)[0] for value in event.values]
 
 
 def store(file, *entries, coalesce=True):
@@ -132,6 +138,40 @@ def test_a_rotated_file_starts_no_session(make, tmp_path):
     assert [sessions(path) for path in event_files(tmp_path)][:3] == [[(1, 0)], [], []]
     assert {read_file(path)[0][0].file_version for path in event_files(tmp_path)} == {"brain.Event:2"}
     assert {read_file(path)[0][0].writer for path in event_files(tmp_path)} == {"tbwriter"}
+
+
+def test_a_file_that_has_reached_its_age_is_followed_by_a_new_one_when_there_is_something_to_write(make, tmp_path):
+    now = [NOW]
+    file = make(max_file_age_secs=60, clock=lambda: now[0])
+    for second in (0, 30, 59.9, 60, 100, 119.9, 300):
+        now[0] = NOW + second
+        store(file, scalar("loss", 1.0, int(second)))
+        file.drain()
+    assert [[step for step, _ in scalars_of(path)] for path in event_files(tmp_path)] == [
+        [0, 30, 59],
+        [60, 100, 119],
+        [300],
+    ]
+    now[0] = NOW + 1000
+    file.drain()
+    assert len(event_files(tmp_path)) == 3
+
+
+def test_a_new_file_that_takes_nothing_is_a_failure_of_storage_and_not_followed_by_one_after_the_other(tmp_path):
+    """A file system that loses each file at once would be filled with names."""
+    faults = Faults()
+    faults.error = SegmentLostError("gone")
+    file = EventFile(place(faulty(tmp_path, faults)), purge_step=None, clock=lambda: NOW)
+    file.add([scalar("loss", 1.0, 1)], coalesce=True)
+    for attempt in range(1, 4):
+        with pytest.raises(SegmentLostError, match="gone"):
+            file.drain()
+        assert faults.attempts == attempt
+    faults.error = None
+    file.drain()
+    file.close(0)
+    assert len(event_files(tmp_path, recursive=True)) == 4
+    assert scalars(tmp_path / "run", "loss") == [(1, 1.0)]
 
 
 def test_a_new_file_sorts_after_all_that_are_there_even_from_the_future(make, tmp_path):
@@ -352,8 +392,52 @@ def test_coalescing_can_be_turned_off(make, tmp_path):
     assert grouped(tmp_path) == [(5, NOW, {"a": 1.0}), (5, NOW, {"b": 2.0})]
 
 
+def by_the_rule(entries):
+    """Return what `grouped` should: scalar by scalar, as the rule of coalescing says it."""
+    groups = []
+    for tag, value, step, wall_time, slack in entries:
+        if groups:
+            group_step, group_wall_time, group = groups[-1]
+            if step == group_step and tag not in group and group_wall_time <= wall_time <= group_wall_time + slack:
+                group[tag] = value
+                continue
+        groups.append((step, wall_time, {tag: value}))
+    return groups
+
+
+# A loop: the same tags step after step, now and then something that does not fit.
+LOOPS = st.lists(
+    st.tuples(
+        st.sampled_from(["abc", "abc", "abc", "ab", "abcd", "cba", "aab", ""]),
+        st.sampled_from([1, 1, 1, 0, -1]),  # how far the step moves
+        st.sampled_from([0.0, 0.001, 0.06, 0.2, -0.001]),  # how far the clock moves from one scalar to the next
+        st.sampled_from([0.1, 0.1, 0.1, 0.0]),
+    ),
+    max_size=12,
+)
+
+
+@given(loop=LOOPS, cuts=st.lists(st.integers(1, 40), max_size=3))
+def test_repeated_steps_are_grouped_as_scalar_by_scalar(tmp_path_factory, loop, cuts):
+    entries, step, now = [], 0, 0.0
+    for tags, forward, tick, slack in loop:
+        step += forward
+        for tag in tags:
+            now += tick
+            entries.append(scalar(tag, float(len(entries)), step, NOW + now, slack))
+    directory = tmp_path_factory.mktemp("loop")
+    file = EventFile(place(directory), purge_step=None, clock=lambda: NOW)
+    want = []
+    for begin, end in itertools.pairwise([0, *itertools.accumulate(cuts), len(entries)]):
+        store(file, *entries[begin:end])
+        want += by_the_rule(entries[begin:end])
+    file.close(0)
+    assert grouped(directory) == want
+    shutil.rmtree(directory)
+
+
 def test_metrics_stay_one_event_and_share_it_with_nobody(make, tmp_path):
-    metrics = Scalars(("a", "b"), (1.0, 2.0), 5, NOW)
+    metrics = Scalars(("a", "b"), pack_floats((1.0, 2.0)), 5, NOW)
     store(make(), scalar("x", 0.0, 5), metrics, scalar("y", 3.0, 5), coalesce=False)
     assert [list(found) for _, _, found in grouped(tmp_path)] == [["x"], ["a", "b"], ["y"]]
 
@@ -365,7 +449,7 @@ def test_all_kinds_keep_the_order_in_which_they_were_added(make, tmp_path):
         scalar("a", 1.0, 1),
         histogram("h", [1.0]),
         scalar("b", 1.0, 1),
-        Scalars(("c", "d"), (1.0, 2.0), 1, NOW),
+        Scalars(("c", "d"), pack_floats((1.0, 2.0)), 1, NOW),
         series,
         text("t", "words"),
         scalar("a", 1.0, 2),
@@ -495,7 +579,7 @@ SERIES = st.integers(1, 30).map(
     lambda n: Series("s", np.arange(n, dtype=np.float32), np.arange(n) * 50, np.full(n, NOW))
 )
 METRICS = st.builds(
-    lambda x, step: Scalars(("m", "n"), (x, -x), step, NOW), st.floats(-9, 9, width=32), st.integers(0, 3)
+    lambda x, step: Scalars(("m", "n"), pack_floats((x, -x)), step, NOW), st.floats(-9, 9, width=32), st.integers(0, 3)
 )
 BATCHES = st.lists(st.lists(SCALARS | TEXTS | HISTOGRAMS | SERIES | METRICS, max_size=12), max_size=5)
 STEPS = st.none() | st.integers(0, 400) | st.sampled_from([NO_SPACE, IO_ERROR, STALE])
@@ -573,6 +657,38 @@ def test_no_schedule_of_storage_errors_changes_what_a_writer_stores(tmp_path_fac
     want = added(base / "good", adds, [])
     assert added(base / "bad", adds, list(schedule)) == want
     shutil.rmtree(base)
+
+
+def test_a_long_series_is_encoded_while_it_is_stored_and_not_before(make, tmp_path):
+    """Its records would take 48 MB."""
+    count = 1_000_000
+    steps = np.arange(count)
+    series = Series("loss", steps.astype(np.float32), steps, np.full(count, NOW))
+    file = make()
+    tracemalloc.start()
+    try:
+        store(file, series)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 << 20
+    assert (file.buffered, file.waiting, file.written) == (0, 0, count)
+    (path,) = event_files(tmp_path)
+    assert path.stat().st_size == file.bytes > 40_000_000
+
+
+def test_a_series_that_a_failing_disk_stores_in_part_is_counted_to_the_byte(make, tmp_path, monkeypatch):
+    file = make()
+    disk = Disk(monkeypatch)
+    disk.plan("pwrite", 100_000, IO_ERROR, IO_ERROR, IO_ERROR)
+    file.add([Series("loss", np.zeros(9000, np.float32), np.arange(9000), np.full(9000, NOW))], coalesce=True)
+    for _ in range(2):
+        with pytest.raises(OSError, match="Input/output error"):
+            file.drain()
+    file.drain()
+    assert (file.buffered, file.waiting, file.written) == (0, 0, 9000)
+    assert [step for step, _ in scalars(tmp_path)] == [*range(9000)]
+    assert len(event_files(tmp_path)) == 2
 
 
 # ---- sub-runs

@@ -9,6 +9,7 @@ import pytest
 from storage import IO_ERROR, NO_SPACE, STALE, error, record
 
 from tbwriter import Durability, SegmentLostError, open_sink
+from tbwriter.sinks import FileSink
 
 FIRST = "events.out.tfevents.1700000000.host.1.000000"
 SECOND = "events.out.tfevents.1700000000.host.1.000001"
@@ -368,13 +369,53 @@ def test_roll_and_close_leave_no_handle(disk, tmp_path):
 # ---- errors that are told and not raised
 
 
-@pytest.mark.parametrize("call", ["fdatasync", "fsync"])
-def test_a_sync_that_fails_reaches_the_system_only_and_is_told(sink, disk, call):
+def test_a_sync_of_the_directory_that_fails_reaches_the_system_only_and_is_tried_again(sink, disk):
     sink.append(ONE)
-    disk.plan(call, IO_ERROR)
+    disk.plan("fsync", IO_ERROR)
     assert sink.flush(Durability.SYNC) is Durability.OS
     assert sink.status().last_error == "[Errno 5] Input/output error"
     assert sink.flush(Durability.SYNC) is Durability.SYNC
+    assert disk.count("fsync") == 2
+
+
+def test_after_a_sync_that_failed_no_later_one_is_believed_until_the_next_file(sink, disk):
+    """The system forgets pages that it could not write back: the next fdatasync succeeds without them."""
+    sink.append(ONE)
+    assert not sink.roll_due()
+    disk.plan("fdatasync", IO_ERROR)
+    assert sink.flush(Durability.SYNC) is Durability.OS
+    assert sink.status().last_error == "[Errno 5] Input/output error"
+    assert sink.flush(Durability.SYNC) is Durability.OS
+    assert sink.roll_due()
+    sink.roll(SECOND, HEADER)
+    sink.append(TWO)
+    assert sink.flush(Durability.SYNC) is Durability.SYNC
+
+
+def test_a_sync_that_fails_at_the_end_of_a_file_is_told_by_one_flush(sink, disk):
+    sink.append(ONE)
+    disk.plan("fdatasync", IO_ERROR)
+    sink.roll(SECOND, HEADER)
+    assert sink.flush(Durability.OS) is Durability.OS
+    assert sink.flush(Durability.SYNC) is Durability.OS
+    assert sink.flush(Durability.SYNC) is Durability.SYNC
+
+
+def test_a_file_is_synced_before_the_next_one_begins(sink, disk):
+    sink.append(ONE)
+    sink.roll(SECOND, HEADER)
+    assert [name for name, _ in disk.calls if name in {"fdatasync", "open", "close"}][:2] == ["fdatasync", "open"]
+    sink.append(TWO)
+    assert sink.flush(Durability.SYNC) is Durability.SYNC
+    assert disk.count("fdatasync") == 2
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.ENOSYS])
+def test_a_file_system_that_cannot_sync_directories_reaches_a_sync_all_the_same(sink, disk, number):
+    disk.plan("fsync", error(number))
+    assert sink.flush(Durability.SYNC) is Durability.SYNC
+    assert sink.flush(Durability.SYNC) is Durability.SYNC
+    assert disk.count("fsync") == 1
 
 
 def test_an_error_of_close_is_told_and_not_raised(sink, disk, stored):
@@ -389,3 +430,133 @@ def test_a_place_that_is_a_file_is_an_error(tmp_path):
     (tmp_path / "run").write_bytes(b"")
     with pytest.raises(FileExistsError):
         open_sink(tmp_path / "run", name=FIRST, header=HEADER)
+
+
+# ---- a file system that other machines see: every append is synced
+
+
+@pytest.fixture
+def shared(disk, tmp_path):
+    sink = FileSink(str(tmp_path / "run"), name=FIRST, header=HEADER, shared=True)
+    disk.calls.clear()
+    yield sink
+    sink.close()
+
+
+def writes_and_syncs(disk):
+    """Return ("pwrite", offset, length) and ("fdatasync",) in order."""
+    return [
+        (name, arguments[2], len(arguments[1])) if name == "pwrite" else (name,)
+        for name, arguments in disk.calls
+        if name in {"pwrite", "fdatasync"}
+    ]
+
+
+def test_on_a_shared_file_system_an_append_is_synced_before_it_returns(shared, disk):
+    shared.append(ONE)
+    assert writes_and_syncs(disk) == [("pwrite", 22, 19), ("fdatasync",)]
+    assert shared.flush(Durability.OS) is Durability.SYNC
+    assert disk.count("fdatasync") == 1
+
+
+def test_a_large_append_is_synced_in_chunks_of_whole_records_of_at_most_64_kib(shared, disk, stored):
+    records = record(b"x" * 25_000) * 4  # 25,016 bytes each
+    shared.append(records)
+    assert writes_and_syncs(disk) == [
+        ("pwrite", 22, 50_032),
+        ("fdatasync",),
+        ("pwrite", 22 + 50_032, 50_032),
+        ("fdatasync",),
+    ]
+    assert stored() == HEADER + records
+
+
+def test_a_record_above_64_kib_is_synced_in_pieces_and_what_follows_by_records(shared, disk, stored):
+    large, small = record(b"x" * 100_000), record(b"y" * 20_000)
+    shared.append(ONE + large + small)
+    assert [call[2] for call in writes_and_syncs(disk) if call[0] == "pwrite"] == [19, 65_536, 54_496]
+    assert stored() == HEADER + ONE + large + small
+
+
+def test_a_header_alone_is_synced_by_a_flush(shared, disk):
+    assert shared.flush(Durability.OS) is Durability.SYNC
+    assert writes_and_syncs(disk) == [("fdatasync",)]
+
+
+def test_what_a_failed_sync_left_is_cut_off_and_written_once_more_with_the_header(shared, disk, stored):
+    """The system may have forgotten both, and a later sync would succeed without them."""
+    disk.plan("fdatasync", IO_ERROR)
+    with pytest.raises(OSError, match="Input/output error"):
+        shared.append(ONE)
+    assert stored() == HEADER
+    disk.calls.clear()
+    shared.append(ONE)
+    assert writes_and_syncs(disk) == [("pwrite", 22, 19), ("pwrite", 0, 22), ("fdatasync",)]
+    assert stored() == HEADER + ONE
+    assert shared.flush(Durability.SYNC) is Durability.SYNC
+    assert not shared.roll_due()
+
+
+def test_a_chunk_that_was_synced_is_not_written_again_when_a_later_one_fails(shared, disk, stored):
+    records = record(b"x" * 40_000) * 3
+    disk.plan("fdatasync", None, NO_SPACE)
+    with pytest.raises(OSError, match="No space left"):
+        shared.append(records)
+    assert stored() == HEADER + records[:40_016]
+    disk.calls.clear()
+    shared.append(records)
+    assert [call[1] for call in writes_and_syncs(disk) if call[0] == "pwrite"] == [22 + 40_016, 0, 22 + 80_032]
+    assert stored() == HEADER + records
+
+
+@pytest.mark.parametrize("call", ["pwrite", "fdatasync"])
+def test_a_shared_file_that_is_given_up_keeps_what_was_synced_and_no_more(shared, disk, stored, call):
+    records = record(b"x" * 40_000) * 3
+    disk.plan(call, None, IO_ERROR, IO_ERROR, IO_ERROR)
+    with pytest.raises(SegmentLostError, match="Input/output error") as lost:
+        append_again_and_again(shared, records)
+    assert lost.value.accepted == 40_016
+    assert stored() == HEADER + records[:40_016]
+    shared.roll(SECOND, HEADER)
+    shared.append(records[40_016:])
+    assert stored(SECOND) == HEADER + records[40_016:]
+
+
+def test_a_stale_handle_of_a_file_that_is_still_there_keeps_what_was_synced(shared, disk, stored):
+    """A server that was restarted: the file is there and its handle is not. All of it again would show twice."""
+    records = record(b"x" * 40_000) * 3
+    disk.plan("pwrite", None, STALE)
+    disk.plan("ftruncate", STALE)
+    with pytest.raises(SegmentLostError, match="Stale file handle") as lost:
+        shared.append(records)
+    assert lost.value.accepted == 40_016
+    assert stored() == HEADER + records[:40_016]
+
+
+def test_a_full_disk_that_took_half_of_a_chunk_shows_whole_records_only(shared, disk, stored):
+    disk.plan("pwrite", len(ONE) + 5, NO_SPACE)
+    with pytest.raises(OSError, match="No space left"):
+        shared.append(ONE + TWO)
+    assert stored() == HEADER
+    shared.append(ONE + TWO)
+    assert stored() == HEADER + ONE + TWO
+
+
+def test_a_deleted_shared_file_is_noticed_by_the_append_whose_records_went_with_it(shared, tmp_path):
+    (tmp_path / "run" / FIRST).unlink()
+    with pytest.raises(SegmentLostError, match=f"{FIRST} was deleted") as lost:
+        shared.append(ONE)
+    assert lost.value.accepted == 0
+
+
+def test_a_file_that_was_cut_after_an_unfinished_append_is_never_made_longer(sink, disk, tmp_path, stored):
+    """Zeros at its end would stop every reader."""
+    sink.append(ONE)
+    disk.plan("pwrite", 5, NO_SPACE)
+    with pytest.raises(OSError, match="No space left"):
+        sink.append(TWO)
+    os.truncate(tmp_path / "run" / FIRST, 10)
+    with pytest.raises(SegmentLostError, match="cut short"):
+        sink.append(TWO)
+    sink.roll(SECOND, HEADER)
+    assert stored() == HEADER[:10]

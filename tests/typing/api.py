@@ -13,6 +13,7 @@ from tbwriter import (
     Durability,
     Event,
     EventFileWriter,
+    FileWriter,
     QueueFullError,
     Report,
     SegmentLostError,
@@ -42,6 +43,7 @@ def log(place: str | os.PathLike[str]) -> WriterStats:
         filename_suffix=".x",
         storage_options={"key": "value"},
         max_file_size=1 << 30,
+        max_file_age=3600,
         max_queue_bytes=1 << 20,
         on_full="drop",
         block_secs=1.0,
@@ -49,6 +51,8 @@ def log(place: str | os.PathLike[str]) -> WriterStats:
         asynchronous=False,
         coalesce=False,
         rank=0,
+        max_outputs=4,
+        max_tag_bytes=1 << 20,
     ) as writer:
         writer.add_scalar("loss", 0.5, 1)
         writer.add_scalar("loss", np.float32(0.5), np.int64(1), 1234.5, display_name="Loss", summary_description="")
@@ -59,10 +63,41 @@ def log(place: str | os.PathLike[str]) -> WriterStats:
         writer.add_text("t", ["a", "b"], 1)
         writer.add_image("i", np.zeros((3, 2, 2)), 1, dataformats="CHW")
         writer.add_images("i", np.zeros((1, 3, 2, 2)), 1)
+        add_other_kinds(writer)
         done: bool = writer.flush(timeout=1.0) and writer.sync()
         directory: str = writer.log_dir if done else writer.get_logdir()
         assert directory
         return writer.stats()
+
+
+def add_other_kinds(writer: SummaryWriter) -> None:
+    zeros = np.zeros((1, 4, 3))
+    writer.add_histogram_raw("h", 0, np.float32(1), 2, 1.5, 2, [1.0], np.array([2]), 1, 1234.5)
+    writer.add_tensor("t", zeros, 1, 1234.5, copy=False)
+    writer.add_image_with_boxes("b", zeros, [[0, 0, 1, 1]], 1, rescale=2, dataformats="HWC", labels=["cat"])
+    writer.add_figure("f", [object()], 1, close=False, walltime=1234.5)
+    writer.add_video("v", np.zeros((1, 2, 3, 4, 4)), 1, 30, dataformats="NTCHW", copy=False)
+    writer.add_audio("a", [0.0, 0.5], 1, 16000, 1234.5, copy=False)
+    writer.add_pr_curve("p", [True], [0.5], 1, 201, weights=None, walltime=1234.5, copy=False)
+    writer.add_pr_curve_raw("q", [1], [1], [1], [1], [1.0], [1.0], 1, num_thresholds=127, weights=None)
+    writer.add_mesh(
+        "m", zeros, colors=zeros, faces=None, config_dict={"camera": {"fov": 75}}, global_step=1, copy=False
+    )
+    writer.add_hparams({"lr": 0.1, "opt": "adam"}, {"acc": 1}, hparam_domain_discrete={"lr": [0.1]}, run_name="one")
+    writer.add_hparams({"lr": 0.1}, {"acc": 1.0}, name="two", global_step=1)
+    writer.add_custom_scalars({"c": {"t": ["Multiline", ["loss"]]}})
+    writer.add_custom_scalars_multilinechart(["loss"], "c", title="t")
+    writer.add_custom_scalars_marginchart(["v", "lo", "hi"], category="c")
+    writer.add_graph(b"", input_to_model=None, verbose=False, use_strict_trace=True)
+    writer.add_onnx_graph("net.onnx")
+    writer.add_onnx_graph(onnx_model_file=Path("net.onnx"))
+    writer.add_embedding(zeros[0], ["a"], None, 1, "default", metadata_header=["name"], copy=False)
+    with writer.use_metadata(global_step=1, walltime=1234.5) as same:
+        same.add_scalar("loss", 1.0)
+    file_writer: FileWriter = writer.file_writer
+    file_writer.add_summary(b"", 1, 1234.5)
+    directories: list[str] = [one.get_logdir() for one in writer.all_writers.values()]
+    assert directories
 
 
 def tell(stats: WriterStats) -> tuple[int, int, int, int, int, str | None, float]:
@@ -122,6 +157,7 @@ class MySink:
     """A sink of one's own needs no base class."""
 
     max_durability = Durability.OS
+    visible_at = Durability.OS
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -360,6 +360,47 @@ def test_resync_returns_how_many_bytes_were_skipped():
     assert reader.read() == Record(37, FIRST)
 
 
+pieces = st.one_of(
+    st.tuples(st.just("record"), st.binary(max_size=60)),
+    st.tuples(st.just("garbage"), st.binary(min_size=1, max_size=60)),
+    # Not 8 bytes: cut behind its header, such a record is made whole by the length and its checksum of the next one.
+    st.tuples(st.just("cut"), st.binary(min_size=1, max_size=60).filter(lambda content: len(content) != 8)),
+    st.tuples(st.just("flipped"), st.binary(max_size=60)),
+    st.tuples(st.just("hole"), st.integers(1, 60).map(bytes)),
+)
+
+
+@pytest.mark.parametrize("edge", [1 << 16, 1 << 20])
+@pytest.mark.parametrize("around", range(-20, 20))
+@pytest.mark.parametrize("fill", [b"\0", b"\xff", b"\x15\0\0"])
+def test_resync_finds_a_record_across_the_edges_of_what_it_looks_at_together(edge, around, fill):
+    hole = (fill * (edge + around))[: edge + around]
+    reader = reader_of(hole + frame(FIRST) + frame(SECOND))
+    assert reader.resync() == len(hole)
+    assert [reader.read(), reader.read(), reader.read()] == [
+        Record(len(hole), FIRST),
+        Record(len(hole) + 21, SECOND),
+        None,
+    ]
+
+
+@given(st.lists(pieces, max_size=8), st.integers(0, 40))
+def test_resync_stops_where_trying_byte_after_byte_would(parts, start):
+    data = b"".join(frame(content)[: len(content) + 9] if kind == "cut" else frame(content) for kind, content in parts)
+    data = data[start:]
+
+    def is_good(at):
+        try:
+            return RecordReader(io.BytesIO(data[at:]), "events").read() is not None
+        except CorruptRecordError:
+            return False
+
+    want = next((at for at in range(1, len(data)) if is_good(at)), None)
+    reader = reader_of(data)
+    assert reader.resync() == want
+    assert reader.offset == (len(data) if want is None else want)
+
+
 def test_resync_returns_none_at_the_end_when_no_record_follows():
     data = frame(FIRST)[:-1] + b"\0" * 50
     reader = reader_of(data)
@@ -386,16 +427,6 @@ def test_records_that_are_appended_behind_damage_are_read():
     assert reader.resync() is None
     file.append(frame(SECOND))
     assert reader.read() == Record(20, SECOND)
-
-
-pieces = st.one_of(
-    st.tuples(st.just("record"), st.binary(max_size=60)),
-    st.tuples(st.just("garbage"), st.binary(min_size=1, max_size=60)),
-    # Not 8 bytes: cut behind its header, such a record is made whole by the length and its checksum of the next one.
-    st.tuples(st.just("cut"), st.binary(min_size=1, max_size=60).filter(lambda content: len(content) != 8)),
-    st.tuples(st.just("flipped"), st.binary(max_size=60)),
-    st.tuples(st.just("hole"), st.integers(1, 60).map(bytes)),
-)
 
 
 @given(st.lists(pieces, max_size=12), st.randoms(use_true_random=False))

@@ -42,7 +42,14 @@ def test_values_of_any_real_dtype_become_float32(values):
 def test_steps_of_any_whole_dtype_become_int64(steps):
     points = series([1.0, 2.0, 3.0], steps)
     assert points.steps.dtype == np.int64
-    assert points.steps.tolist() == [7, 0, -1]
+    assert points.steps.tolist() == [-1, 0, 7]
+
+
+def test_points_are_put_in_the_order_of_their_steps_and_of_one_step_stay_as_given():
+    points = series([1.0, 2.0, 3.0, 4.0, 5.0], [7, 3, 7, 3, 0], [10, 20, 30, 40, 50])
+    assert points.steps.tolist() == [0, 3, 3, 7, 7]
+    assert points.values.tolist() == [5.0, 2.0, 4.0, 1.0, 3.0]
+    assert points.wall_times.tolist() == [50.0, 20.0, 40.0, 10.0, 30.0]
 
 
 def test_unsigned_steps_up_to_int64_are_kept():

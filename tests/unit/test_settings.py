@@ -15,12 +15,15 @@ DEFAULTS = {
     "write_to_disk": True,
     "storage_options": None,
     "max_file_size": None,
+    "max_file_age": None,
     "max_queue_bytes": 64 << 20,
     "on_full": "block",
     "block_secs": 5.0,
     "strict": False,
     "asynchronous": True,
     "coalesce": True,
+    "spool_dir": None,
+    "shipper": "thread",
 }
 
 
@@ -54,13 +57,21 @@ def test_a_queue_without_a_bound_in_bytes_is_refused(tmp_path):
     refused(tmp_path, {"max_queue_bytes": None}, TypeError, r"^max_queue_bytes must be an integer, got None$")
 
 
-@pytest.mark.parametrize("name", ["flush_secs", "block_secs"])
-@pytest.mark.parametrize("value", ["1", None, True, [1.0], 1j])
+@pytest.mark.parametrize("name", ["flush_secs", "block_secs", "max_file_age"])
+@pytest.mark.parametrize("value", ["1", True, [1.0], 1j])
 def test_seconds_that_are_no_number_are_refused_by_name(tmp_path, name, value):
     refused(tmp_path, {name: value}, TypeError, rf"^{name} must be a number of seconds, got ")
 
 
-@pytest.mark.parametrize("name", ["flush_secs", "block_secs"])
+def test_a_wait_without_end_for_a_full_queue_is_refused(tmp_path):
+    refused(tmp_path, {"block_secs": None}, TypeError, r"^block_secs must be a number of seconds, got None")
+
+
+def test_files_that_are_old_at_once_are_refused(tmp_path):
+    refused(tmp_path, {"max_file_age": 0.5}, ValueError, r"^max_file_age must be at least 1 second, got 0.5$")
+
+
+@pytest.mark.parametrize("name", ["flush_secs", "block_secs", "max_file_age"])
 @pytest.mark.parametrize("value", [-1, -1e-9, math.nan, math.inf, -math.inf])
 def test_seconds_that_are_negative_or_not_finite_are_refused_by_name(tmp_path, name, value):
     refused(tmp_path, {name: value}, ValueError, rf"^{name} must be finite and not negative, got ")

@@ -1,0 +1,46 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import tbwriter
+from tbwriter.cli import _cat, _common, _doctor, _inspect, _merge, _repair, _thin, _verify
+
+app = typer.Typer(
+    help=f"Look into TensorBoard event files, mend them, move them, draw them. {_common.EXIT_CODES}",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"tbwriter {tbwriter.__version__}")  # noqa: T201 - the answer
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    del version
+
+
+for _function in (
+    _inspect.inspect,
+    _doctor.doctor,
+    _verify.verify,
+    _cat.cat,
+    _repair.repair,
+    _repair.rewind,
+    _merge.merge,
+    _thin.thin,
+):
+    app.command()(_function)

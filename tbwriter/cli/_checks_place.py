@@ -1,0 +1,196 @@
+"""Checks of the place that was given as log directory: is there anything for TensorBoard, and where instead."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from tbwriter import _record, _summary, _tree, sinks
+from tbwriter._tree import Directory
+from tbwriter.cli._common import shell_word
+from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, names
+from tbwriter.errors import CorruptRecordError
+
+_SOME_DIRECTORIES = 2000
+_LEVELS_UP = 3
+_MANY_OTHERS = 20_000
+
+
+def check_text(path: str) -> Iterator[Finding]:
+    """Check what was typed, where nothing of this name exists."""
+    if re.match(r"[\w.-]+:[/~.]", path) and "://" not in path:
+        yield Finding(
+            "wrong-logdir",
+            ERROR,
+            path,
+            "this is the form name:path, which --logdir takes as one path",
+            **both("shows nothing"),
+            fix=f"tensorboard --logdir_spec {shell_word(path)}, or --logdir with the parent of the runs",
+        )
+    elif "," in path and all(os.path.exists(os.path.expanduser(part)) for part in path.split(",")):
+        yield Finding(
+            "wrong-logdir",
+            ERROR,
+            path,
+            "these are several directories, which --logdir takes as one path",
+            **both("shows nothing"),
+            fix=f"tensorboard --logdir_spec {shell_word(path)}, or --logdir with a directory above them",
+        )
+
+
+def check_nothing(place: str) -> Iterator[Finding]:
+    """Tell what is near a local place where nothing is."""
+    near = place
+    while near != os.path.dirname(near) and not os.path.exists(near):
+        missing, near = os.path.basename(near), os.path.dirname(near)
+    hint = "make sure that the training writes there"
+    if "://" not in place and os.path.isdir(near):
+        entries = sorted(os.listdir(near))[:_SOME_DIRECTORIES]
+        similar = difflib.get_close_matches(missing, entries, n=3, cutoff=0.6)
+        if similar:
+            hint = f"did you mean {names([os.path.join(near, name) for name in similar])}?"
+        else:
+            places = _places_with_event_files(near)
+            hint = f"event files lie in {names(places)}" if places else f"{near!r} exists, but holds no event files"
+    yield Finding("no-such-place", ERROR, place, "nothing is there", **both("shows nothing"), fix=hint)
+
+
+def check_tree(
+    place: str, directories: list[Directory], storage_options: Mapping[str, Any] | None
+) -> Iterator[Finding]:
+    """Check which files are there at all."""
+    for directory in directories:
+        if directory.error is not None:
+            yield Finding(
+                "unreadable",
+                ERROR,
+                directory.path,
+                f"the directory cannot be listed: {directory.error.strerror or directory.error}",
+                **both("shows none of its runs"),
+                fix=f"chmod u+rx {shell_word(directory.path)}, or run TensorBoard as a user who may read it",
+            )
+        if directory.mindspore_files and not directory.event_files:
+            yield Finding(
+                "mindspore-format",
+                ERROR,
+                directory.path,
+                f"{len(directory.mindspore_files)} files of MindSpore's own summary format "
+                f"({names([found.name for found in directory.mindspore_files], 1)})",
+                **both("shows nothing of them: their names lack 'tfevents', and the records are others"),
+                fix=f"tbwriter convert {shell_word(directory.path)} -o CONVERTED",
+            )
+    if any(directory.event_files for directory in directories):
+        yield from _check_size(place, directories)
+        return
+    if any(directory.mindspore_files for directory in directories):
+        return
+    renamed = list(_files_that_hold_events(directories, storage_options))
+    if renamed:
+        yield Finding(
+            "name-without-tfevents",
+            ERROR,
+            place,
+            f"{names(renamed)} hold{'s' * (len(renamed) == 1)} events, but the name lacks 'tfevents'",
+            **both("shows nothing: it goes by the name"),
+            fix="rename: events.out.tfevents.<10-digit second>.<host>",
+        )
+        return
+    places = [] if "://" in place else _places_above(place)
+    yield Finding(
+        "wrong-level" if places else "no-event-file",
+        ERROR,
+        place,
+        f"no event file at or below it, in {len(directories)} director{'ies' if len(directories) > 1 else 'y'} "
+        f"with {sum(directory.other_files for directory in directories)} other files",
+        **both("shows nothing"),
+        fix=f"event files lie in {names(places)}: tensorboard --logdir {shell_word(os.path.commonpath(places))}"
+        if places
+        else "make sure that the training writes here, and that it flushes",
+    )
+
+
+def check_files(directories: list[Directory]) -> Iterator[Finding]:
+    """Check what the names, sizes and times of event files tell."""
+    for directory in directories:
+        for found in directory.event_files:
+            live = being_written(found)
+            if found.size == 0:
+                yield Finding(
+                    "empty-file",
+                    NOTE if live or len(directory.event_files) > 1 else WARNING,
+                    found.path,
+                    "the file is empty" + (f"; {live}, and has flushed nothing" if live else ""),
+                    python="lists the run without curves" if len(directory.event_files) == 1 else "goes on to the next",
+                    data_server="does not list the run" if len(directory.event_files) == 1 else "reads the others",
+                    fix="wait, or make the training flush" if live else f"rm {shell_word(found.path)}",
+                )
+            elif live:
+                yield Finding(
+                    "still-growing",
+                    NOTE,
+                    found.path,
+                    f"the file is still being written: {live}",
+                    **both("shows what was flushed so far"),
+                    fix="nothing; what is not flushed yet comes with the next flush",
+                )
+
+
+def _check_size(place: str, directories: list[Directory]) -> Iterator[Finding]:
+    others = sum(directory.other_files for directory in directories)
+    if others > _MANY_OTHERS:
+        with_events = [directory.path for directory in directories if directory.event_files]
+        yield Finding(
+            "large-logdir",
+            NOTE,
+            place,
+            f"{others} other files in {len(directories)} directories beside the event files",
+            **both("lists all of them at every reload"),
+            fix=f"give TensorBoard the directory of the runs: {names(with_events, 2)}",
+        )
+
+
+def _files_that_hold_events(directories: list[Directory], storage_options: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield names of local files that begin with an Event, of the first few hundred."""
+    del storage_options
+    paths = (
+        entry.path
+        for directory in directories
+        if "://" not in directory.path and os.path.isdir(directory.path) and directory.error is None
+        for entry in os.scandir(directory.path)
+        if entry.is_file() and "tfevents" not in entry.name
+    )
+    for path in islice(paths, 300):
+        try:
+            with open(path, "rb") as file:
+                head = file.read(64)
+                if len(head) < 16 or not _record.is_header(head):
+                    continue
+                file.seek(0)
+                record = _record.RecordReader(file, path).read()
+            if record is not None and _summary.RawEvent(record.data).file_version:
+                yield os.path.basename(path)
+        except (OSError, ValueError, CorruptRecordError):
+            continue
+
+
+def _places_above(place: str) -> list[str]:
+    """Return directories with event files near a local directory that has none: beside it, or above."""
+    above = place
+    for _ in range(_LEVELS_UP):
+        parent = os.path.dirname(above)
+        if parent in {above, os.path.expanduser("~"), "/", "/tmp"}:  # noqa: S108 - where everything lies
+            return []
+        above = parent
+        places = _places_with_event_files(above)
+        if places:
+            return places
+    return []
+
+
+def _places_with_event_files(place: str) -> list[str]:
+    found = islice(_tree.walk(sinks.normalise(place)), _SOME_DIRECTORIES)
+    return [directory.path for directory in found if directory.event_files]

@@ -1,0 +1,248 @@
+"""Checks of a run's tags: steps, clocks, forms that a reader hides, kinds, spellings."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from tbwriter._naming import MARKER_STEP
+from tbwriter._repair import SCALARS_OF_BOTH
+from tbwriter._scan import Back, FileScan, RunScan, Start, TagScan
+from tbwriter.cli import _checks_files, _readers
+from tbwriter.cli._common import duration, shell_word
+from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, both, names, repair
+
+# Values of one tag may wait in queues of several threads for this long.
+_BACK_SECS = 5.0
+_FIRST_PLAUSIBLE = 631_152_000.0  # 1990: event files are younger; steps taken for times lie before
+_DAY = 86_400.0
+_TRAIN = {"train", "training", "trn"}
+_SAME = {"lr": ["learning", "rate"], "acc": ["accuracy"], "gradnorm": ["grad", "norm"]}
+
+
+def check(run: RunScan) -> Iterator[Finding]:
+    """Check one run's tags."""
+    yield from _check_steps(run)
+    yield from _check_repeats(run)
+    yield from _check_restarts(run)
+    yield from _check_forms(run)
+    yield from _check_kinds(run)
+    yield from _check_clock(run)
+    yield from _check_samples(run)
+
+
+def check_spellings(runs: Sequence[RunScan]) -> Iterator[Finding]:
+    """Check whether one metric has several names, in a run or from run to run."""
+    spellings: dict[tuple[str, ...], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for run in runs:
+        for tag, scan in run.tags.items():
+            if scan.plugin == "scalars":
+                spellings[_metric(tag)][tag].add(run.name)
+    for tags in spellings.values():
+        if len(tags) < 2:
+            continue
+        where = [f"{tag} ({names(sorted(in_runs), 2)})" for tag, in_runs in sorted(tags.items())]
+        yield Finding(
+            "spellings",
+            NOTE,
+            ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else ""),
+            f"{len(tags)} tags that seem to be one metric",
+            **both("draws them in separate cards, not over one another"),
+            fix="one name in all runs; `tbwriter merge RUN -o NEW --rename OLD=NEW` renames in what is written already",
+        )
+
+
+def _metric(tag: str) -> tuple[str, ...]:
+    """Return what a tag names, whatever its spelling: `loss`, `train_loss` and `Train/Loss` are the same."""
+    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", tag)
+    words = [word for word in re.split(r"[^\w]+|_+", apart.lower()) if word]
+    words = [part for word in words for part in _SAME.get(word, [word])]
+    rest = sorted(word for word in words if word not in _TRAIN)
+    return tuple(rest) if rest else (tag,)
+
+
+def _unmarked(run: RunScan, back: Back) -> bool:
+    """Say whether no mark of a session's start explains a step back.
+
+    The Python reader takes a run's first START for no restart.
+    """
+    earlier = sum(len(file.starts) for file in run.files[: back.file])
+    here = run.files[back.file].starts
+    marks = [start for number, start in enumerate(here) if earlier + number > 0]
+    return not any(start.step <= back.after and start.values_before <= back.values_before for start in marks)
+
+
+def _check_steps(run: RunScan) -> Iterator[Finding]:
+    explained = {id(file) for pair in _checks_files.overlapping(run) for file in pair}
+    explained |= {id(file) for pair in _checks_files.out_of_order(run) for file in pair}
+    found: dict[str, Back] = {}
+    for tag, scan in run.tags.items():
+        for back in scan.back_examples:
+            if id(run.files[back.file]) not in explained and _unmarked(run, back):
+                found.setdefault(tag, back)
+    if not found:
+        return
+    tag, back = next(iter(found.items()))
+    file = run.files[back.file]
+    restart = back.file > 0 and tag in run.files[back.file - 1].tags
+    versioned = bool(file.version or run.files[0].version)
+    yield Finding(
+        "steps-back",
+        ERROR,
+        f"{file.found.path}, tag {tag!r}",
+        f"steps go back from {back.before} to {back.after}"
+        + (", where another session began without a mark" if restart else "")
+        + (f"; {len(found)} tags do so" if len(found) > 1 else ""),
+        python="draws a line that runs back: the old points stay beside the new ones"
+        if versioned
+        else "drops the old points at and after the step, tag by tag",
+        data_server="drops the old points at and after the step, tag by tag",
+        fix=f"tbwriter merge {shell_word(run.path)} -o MERGED, which lets the later session win; "
+        "resume with purge_step=, or give each training its own directory",
+    )
+
+
+def _check_repeats(run: RunScan) -> Iterator[Finding]:
+    tags = [tag for tag, scan in run.tags.items() if scan.repeated and scan.plugin == "scalars"]
+    if tags:
+        yield Finding(
+            "repeated-steps",
+            NOTE,
+            f"{run.path}, tags {names(tags)}",
+            f"{run.tags[tags[0]].repeated} values of {tags[0]!r} have the step of the value before",
+            python="draws all of them, one above the other",
+            data_server="shows the last value of a step alone",
+            fix="count steps so that each value has its own, or log the mean once a step",
+        )
+
+
+def _check_restarts(run: RunScan) -> Iterator[Finding]:
+    marks = [start for number, start in enumerate(run.starts) if number > 0 and start.step < MARKER_STEP]
+    stale: dict[str, Start] = {}
+    for tag, scan in run.tags.items():
+        for start in marks:
+            if scan.last_where < start.values_before and scan.highest_step >= start.step:
+                stale[tag] = start
+    if stale:
+        tag, start = next(iter(stale.items()))
+        yield Finding(
+            "stale-after-restart",
+            WARNING,
+            run.path,
+            f"a session began again at step {start.step}, but wrote nothing of {names(list(stale))} since",
+            python=f"dropped their points from step {start.step} on",
+            data_server=f"still shows the points from step {start.step} on, of a past that did not happen",
+            fix=f"tbwriter merge {shell_word(run.path)} -o MERGED, if the tags will not come any more",
+        )
+
+
+def _check_forms(run: RunScan) -> Iterator[Finding]:
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for tag, scan in run.tags.items():
+        if not scan.plugin and not scan.late_metadata:
+            groups["no-metadata", "no value says which plugin shows it"].append(tag)
+        elif scan.metadata is not None and scan.metadata.version:
+            why = f"the plugin's data is of version {scan.metadata.version}, want 0"
+            groups["plugin-version", why].append(tag)
+        elif scan.late_metadata:
+            groups["late-metadata", "the first value has no metadata, a later one has"].append(tag)
+        elif not scan.other_plugins and _readers.hidden_by_data_server(scan):
+            groups["hidden-form", _readers.why_hidden_by_data_server(scan)].append(tag)
+    for (code, why), tags in groups.items():
+        some = code == "hidden-form" and any(form in SCALARS_OF_BOTH for form in run.tags[tags[0]].forms)
+        shows_nothing = code in {"no-metadata", "plugin-version"}
+        yield Finding(
+            code,
+            ERROR,
+            f"{run.path}, tags {names(tags)}",
+            why,
+            python="shows nothing of them" if shows_nothing else "shows them",
+            data_server="shows nothing of them" if not some else "leaves these values out",
+            fix="write the tag's plugin with its first value" if code == "no-metadata" else repair(run.path),
+        )
+
+
+def _check_kinds(run: RunScan) -> Iterator[Finding]:
+    tags = {tag: scan for tag, scan in run.tags.items() if scan.other_plugins}
+    if not tags:
+        return
+    tag, scan = next(iter(tags.items()))
+    other = next(iter(scan.other_plugins))
+    yield Finding(
+        "two-kinds",
+        ERROR,
+        f"{run.path}, tags {names(list(tags))}",
+        f"{tag!r} holds {scan.plugin or 'values without a kind'} first, and then {other}",
+        python="answers with an error, or mixes the values of both",
+        data_server=f"shows the {scan.plugin or 'first'} alone",
+        fix=repair(run.path) + " gives the second kind a tag of its own",
+    )
+
+
+def _check_clock(run: RunScan) -> Iterator[Finding]:
+    for file in run.files:
+        if file.bad_times:
+            yield Finding(
+                "bad-wall-time",
+                ERROR,
+                file.found.path,
+                f"the wall time of {file.bad_times} events is NaN or infinite",
+                python="shows them",
+                data_server="shows nothing of this file behind a NaN; leaves events out whose time is infinite",
+                fix=repair(file.found.path),
+            )
+    explained = bool(_checks_files.overlapping(run) or _checks_files.out_of_order(run))
+    back = {tag: scan for tag, scan in run.tags.items() if scan.back_by > _BACK_SECS}
+    if back and not explained:
+        tag, scan = max(back.items(), key=lambda item: item[1].back_by)
+        yield Finding(
+            "clock-jump",
+            WARNING,
+            f"{run.path}, tag {tag!r}",
+            f"the wall time goes back by up to {duration(scan.back_by)}"
+            + (f"; {len(back)} tags" if len(back) > 1 else ""),
+            **both("shows it by step; by wall time or relative time the curve runs back"),
+            fix=repair(run.path) + " --clock, which never lets it go back; mend the clock of the machine",
+        )
+    for file in run.files:
+        if file.first_time is None:
+            continue
+        if file.earliest < _FIRST_PLAUSIBLE or file.latest > time.time() + _DAY:
+            yield _implausible(file)
+
+
+def _implausible(file: FileScan) -> Finding:
+    early = file.earliest < _FIRST_PLAUSIBLE
+    seconds = file.earliest if early else file.latest
+    return Finding(
+        "odd-wall-time",
+        WARNING,
+        file.found.path,
+        f"a wall time is {seconds:.0f} s since 1970: {'before 1990' if early else 'in the future'}",
+        **both("shows it by step; by wall time the curve lies far away"),
+        fix="pass walltime= in seconds since 1970 (not milliseconds, not a step)",
+    )
+
+
+def _check_samples(run: RunScan) -> Iterator[Finding]:
+    groups: dict[str, list[tuple[str, TagScan]]] = defaultdict(list)
+    for tag, scan in run.tags.items():
+        kept = _readers.KEPT_PYTHON.get(scan.plugin)
+        if kept is not None and scan.points > kept:
+            groups[scan.plugin].append((tag, scan))
+    for plugin, tags in groups.items():
+        most = max(scan.points for _, scan in tags)
+        flag = f"--samples_per_plugin {plugin}={most}"
+        yield Finding(
+            "more-points-than-shown",
+            NOTE,
+            f"{run.path}, {names([tag for tag, _ in tags])}",
+            f"up to {most} {plugin} in a tag",
+            python=f"keeps a random {_readers.KEPT_PYTHON[plugin]} of them, and the last",
+            data_server=f"keeps a random {_readers.KEPT_DATA_SERVER[plugin]} of them, and the last",
+            fix=f"tensorboard {flag} (as `tbwriter serve` does); `tbwriter plot` draws all of them"
+            if plugin == "scalars"
+            else f"tensorboard {flag}",
+        )

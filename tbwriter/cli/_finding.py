@@ -1,0 +1,91 @@
+"""What `tbwriter doctor` finds."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+from dataclasses import dataclass
+
+from tbwriter._tree import Found
+from tbwriter.cli._common import duration, shell_word
+
+ERROR = "error"
+"""Something is lost to a reader."""
+WARNING = "warning"
+"""Something is shown wrongly, or soon will be."""
+NOTE = "note"
+"""Worth knowing; nothing is wrong. Notes alone end in exit code 0."""
+
+_FRESH_SECS = 60.0
+# events.out.tfevents.<second>.<host>.<pid>.<number>: tbwriter, torch, TensorFlow 2. Hosts may hold dots.
+_WRITER = re.compile(r"tfevents\.\d+\.(?P<host>.+?)\.(?P<pid>\d+)\.(?P<number>\d+)")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, or worth knowing.
+
+    Attributes:
+        code: a short name that stays the same, for programs.
+        level: ERROR, WARNING or NOTE.
+        where: the file, directory or run; with the place in it.
+        what: what is there, in words.
+        python: what TensorBoard's Python reader makes of it.
+        data_server: what its data server makes of it; the default for local logdirs.
+        fix: what to do; a command line where one helps.
+    """
+
+    code: str
+    level: str
+    where: str
+    what: str
+    python: str
+    data_server: str
+    fix: str
+
+
+def both(consequence: str) -> dict[str, str]:
+    """Return one consequence in both readers, as arguments of Finding."""
+    return {"python": consequence, "data_server": consequence}
+
+
+def writer_of(name: str) -> tuple[str, int] | None:
+    """Return host and process of the writer of a file, where its name says so."""
+    found = _WRITER.search(name)
+    return (found["host"], int(found["pid"])) if found else None
+
+
+def being_written(found: Found) -> str:
+    """Say why a file seems to be still written; "" when it does not."""
+    writer = writer_of(found.name)
+    if writer is not None and "://" not in found.path and _runs_here(*writer):
+        return f"its writer, process {writer[1]}, is running"
+    if found.changed is not None and 0 <= time.time() - found.changed < _FRESH_SECS:
+        return f"it was changed {duration(time.time() - found.changed)} ago"
+    return ""
+
+
+def _runs_here(host: str, pid: int) -> bool:
+    own = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())
+    if host not in {own, socket.gethostname()}:
+        return False
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def names(items: list[str], most: int = 4) -> str:
+    """Return a list in words, cut where it is long."""
+    shown = ", ".join(repr(item) if len(item) < 100 else repr(item[:97] + "...") for item in items[:most])
+    return shown + (f" and {len(items) - most} more" if len(items) > most else "")
+
+
+def repair(path: str) -> str:
+    """Return the command line that mends files at `path`."""
+    return f"tbwriter repair {shell_word(path)} -o REPAIRED (or --in-place)"

@@ -1,0 +1,187 @@
+"""`tbwriter inspect`: what the runs hold, and what each reader shows of it."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tbwriter._naming import MARKER_STEP
+from tbwriter._scan import FileScan, RunScan, TagScan
+from tbwriter.cli import _common, _readers, _scanning
+
+
+@_common.command
+def inspect(
+    path: _common.Path,
+    tag: _common.TagPattern = None,
+    as_json: _common.Json = False,
+    jobs: Annotated[int, typer.Option(min=0, help="Processes to read with; 0 chooses.")] = 0,
+    storage_options: _common.StorageOptions = None,
+) -> None:
+    """Show runs, files, sessions and tags, and what each of TensorBoard's readers shows of them.
+
+    Of each tag: kind, points, first and last step and time, missing steps, NaN, bytes. Memory stays bounded, whatever
+    the size of the files. Exit codes: 0; 1 when a file is damaged; 2 wrong usage; 3 nothing there or not readable.
+    """
+    options = _common.options_of(storage_options)
+    pattern = re.compile(tag or "")
+    runs = _common.runs_below(path, options)
+    damaged = False
+    told: list[dict[str, Any]] = []
+    out = _common.console()
+    for run in _scanning.scan_all(runs, options, jobs=jobs):
+        damaged = damaged or any(file.damaged or file.error for file in run.files)
+        if as_json:
+            told.append(run_as_dict(run, pattern))
+        else:
+            _show(out, run, pattern)
+    if as_json:
+        _common.print_json({"path": path, "runs": told})
+    raise typer.Exit(_common.Exit.FOUND if damaged else _common.Exit.OK)
+
+
+def run_as_dict(run: RunScan, pattern: re.Pattern[str]) -> dict[str, Any]:
+    """Return a run for JSON."""
+    return {
+        "run": run.name,
+        "path": run.path,
+        "sessions": [start.step for start in run.starts],
+        "values": run.values,
+        "graphs": run.graphs,
+        "values_of_further_tags": run.more_tags,
+        "files": [_file_as_dict(file) for file in run.files],
+        "tags": [_tag_as_dict(name, scan) for name, scan in run.tags.items() if pattern.search(name)],
+    }
+
+
+def _file_as_dict(file: FileScan) -> dict[str, Any]:
+    return {
+        "name": file.found.name,
+        "bytes": file.found.size,
+        "records": file.records,
+        "values": file.values,
+        "writer": file.writer,
+        "file_version": file.version,
+        "first_time": file.first_time,
+        "last_time": file.last_time,
+        "sessions": [start.step for start in file.starts],
+        "damaged_places": file.damaged,
+        "lost_bytes": file.lost_bytes,
+        "torn_tail": file.torn,
+        "error": file.error,
+    }
+
+
+def _tag_as_dict(name: str, scan: TagScan) -> dict[str, Any]:
+    python, data_server = _readers.shown(scan).words
+    return {
+        "tag": name,
+        "kind": scan.plugin,
+        "forms": scan.forms,
+        "points": scan.points,
+        "bytes": scan.bytes,
+        "first_step": scan.first_step,
+        "last_step": scan.last_step,
+        "first_time": scan.first_time,
+        "last_time": scan.last_time,
+        "stride": scan.stride,
+        "gaps": [[gap.before, gap.after] for gap in scan.gaps],
+        "steps_back": scan.backs,
+        "repeated_steps": scan.repeated,
+        "nan": scan.nans,
+        "infinite": scan.infinities,
+        "lowest": scan.lowest,
+        "highest": scan.highest,
+        "last": scan.last_number,
+        "python_reader": python,
+        "data_server": data_server,
+    }
+
+
+def _show(out: Console, run: RunScan, pattern: re.Pattern[str]) -> None:
+    size = sum(file.found.size for file in run.files)
+    sessions = ", ".join(
+        "none resumed" if start.step >= MARKER_STEP else f"from step {start.step}" for start in run.starts
+    )
+    out.print(f"[bold]{escape(run.name)}[/bold]  {escape(run.path)}")
+    out.print(
+        f"  {len(run.files)} file{'s' * (len(run.files) != 1)}, {_common.megabytes(size)}, {run.values} values of "
+        f"{len(run.tags)} tags, {len(run.starts)} session marks{f' ({sessions})' if run.starts else ''}"
+        f"{', a graph' if run.graphs else ''}"
+    )
+    if len(run.files) > 1 or any(file.damaged or file.error for file in run.files):
+        out.print(_file_table(run))
+    tags = {name: scan for name, scan in run.tags.items() if pattern.search(name)}
+    if tags:
+        out.print(_tag_table(tags))
+    if run.more_tags:
+        out.print(f"  {run.more_tags} values of further tags are not shown")
+    out.print()
+
+
+def _file_table(run: RunScan) -> Table:
+    table = Table("file", "bytes", "records", "from", "to", "writer", "damage", box=None, padding=(0, 2))
+    for file in run.files:
+        damage = f"{file.damaged} places, {_common.megabytes(file.lost_bytes)} lost" if file.damaged else ""
+        table.add_row(
+            escape(file.found.name),
+            _common.megabytes(file.found.size),
+            str(file.records),
+            _moment(file.first_time),
+            _moment(file.last_time),
+            escape(file.writer),
+            f"[red]{escape(file.error or damage)}[/red]",
+        )
+    return table
+
+
+def _tag_table(tags: dict[str, TagScan]) -> Table:
+    headings = (
+        "tag",
+        "kind",
+        "points",
+        "steps",
+        "time",
+        "missing",
+        "NaN/Inf",
+        "bytes",
+        "last",
+        "Python reader",
+        "data server",
+    )
+    table = Table(*headings, box=None, padding=(0, 2))
+    for name, scan in tags.items():
+        gaps = scan.gaps
+        python, data_server = _readers.shown(scan).words
+        notes = [f"{len(gaps)} gaps, the largest {gaps[0].before}..{gaps[0].after}"] if gaps else []
+        if scan.backs:
+            notes.append(f"back {scan.backs} times")
+        table.add_row(
+            escape(name),
+            scan.plugin or "?",
+            str(scan.points),
+            f"{scan.first_step}..{scan.last_step}",
+            _common.duration(max(scan.last_time - scan.first_time, 0.0)),
+            ", ".join(notes),
+            f"{scan.nans}/{scan.infinities}" if scan.nans or scan.infinities else "",
+            _common.megabytes(scan.bytes),
+            "" if scan.last_number is None else f"{scan.last_number:.6g}",
+            python,
+            data_server,
+        )
+    return table
+
+
+def _moment(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    try:
+        return datetime.datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return f"{seconds:g} s"

@@ -1,0 +1,241 @@
+"""`tbwriter merge`: several files, sessions or ranks of a run become one clean file.
+
+Where steps of a tag go back, the later session wins: a point is void when a later one of its tag has an earlier step
+(as the data server takes it), or when a session's mark says so (as the Python reader takes it).
+"""
+
+from __future__ import annotations
+
+import functools
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from tbwriter import _rewrite, _scan, sinks
+from tbwriter._naming import MARKER_STEP
+from tbwriter._scan import Bulk, RunScan
+from tbwriter._tree import Directory, Found
+from tbwriter.cli import _checks_files, _common, _writing
+
+_MOST_VOIDS = 100_000
+
+
+class Voids:
+    """Which points of one tag later ones made void, as a staircase: (place in the run, step), both growing.
+
+    Before a place, points at or after its step are void.
+    """
+
+    def __init__(self) -> None:
+        self._places: list[int] = []
+        self._steps: list[int] = []
+
+    def add(self, place: int, step: int) -> None:
+        """Say that before `place` all at or after `step` is void; places come in order."""
+        while self._steps and self._steps[-1] >= step:
+            self._steps.pop()
+            self._places.pop()
+        if len(self._steps) >= _MOST_VOIDS:
+            raise ValueError(f"steps go back more than {_MOST_VOIDS} times in a tag: these are no sessions of one run")
+        self._steps.append(step)
+        self._places.append(place)
+
+    def stairs(self) -> list[tuple[int, int]]:
+        """Return the (place, step) that count."""
+        return list(zip(self._places, self._steps, strict=True))
+
+    def holds(self, place: int, step: int) -> bool:
+        """Say whether the point at `place` with `step` is void."""
+        later = bisect_right(self._places, place)
+        return later < len(self._steps) and self._steps[later] <= step
+
+
+@_common.command
+def merge(
+    paths: Annotated[
+        list[str], typer.Argument(help="Runs or event files of one run: paths or URLs.", metavar="PATH...")
+    ],
+    output: _writing.Output = None,
+    prefix: Annotated[
+        bool, typer.Option("--prefix", help="Put the name of its directory before each tag: for ranks of one run.")
+    ] = False,
+    rename: Annotated[
+        list[str] | None, typer.Option("--rename", metavar="OLD=NEW", help="Rename a tag; may be repeated.")
+    ] = None,
+    as_json: _common.Json = False,
+    storage_options: _common.StorageOptions = None,
+) -> None:
+    """Make one clean file of several files, sessions or ranks of a run.
+
+    Files come in the order of their times, whatever their names. Where steps go back, the later session wins, so that
+    both readers show each step once. Damage is left out. Runs below a PATH stay apart: each becomes a file of its own.
+    Exit codes: 0; 2 wrong usage, or writers that cannot be put in order; 3 nothing there, not readable or not writable.
+    """
+    options = _common.options_of(storage_options)
+    names = dict(_renaming(text) for text in rename or [])
+    if output is None:
+        raise typer.BadParameter("say where the new files go: --output DIR")
+    into = sinks.normalise(output)
+    groups: dict[str, list[tuple[str, Directory]]] = {}
+    for path in paths:
+        for run in _common.runs_below(path, options):
+            label = sinks.normalise(path).rstrip("/").rsplit("/", 1)[-1]
+            # Several runs below one path stay apart; what is given by itself belongs together.
+            groups.setdefault("." if prefix or len(paths) > 1 else run.run, []).append(
+                (label if run.run == "." else run.run, run)
+            )
+    done = []
+    with _common.progress(
+        "merging", sum(_common.size_of([run for _, run in group]) for group in groups.values())
+    ) as advance:
+        for name, group in groups.items():
+            where = into if name == "." else sinks.join(into, *name.split("/"))
+            done.append(_merge(group, where, prefix, names, options, advance))
+    _writing.tell(done, as_json)
+
+
+def _renaming(text: str) -> tuple[str, str]:
+    old, found, new = text.partition("=")
+    if not found or not old or not new:
+        raise typer.BadParameter(f"--rename wants OLD=NEW, got {text!r}")
+    return old, new
+
+
+def _merge(
+    group: list[tuple[str, Directory]],
+    where: str,
+    prefix: bool,
+    names: Mapping[str, str],
+    options: Mapping[str, Any] | None,
+    advance: Callable[[int], None],
+) -> dict[str, Any]:
+    label_of = {found.path: label for label, run in group for found in run.event_files}
+    files = [found for _, run in group for found in run.event_files]
+    begins = {found.path: _first_time(found, options) for found in files}
+    files.sort(key=lambda found: (begins[found.path], found.name))
+
+    def tag_of(found: Found, tag: str) -> str:
+        return names.get(tag, f"{label_of[found.path]}/{tag}" if prefix else tag)
+
+    voids: dict[str, Voids] = {}
+    scans = []
+    offset = 0  # of the values of a scan among all
+    parts = [[found for found in files if label_of[found.path] == label] for label in dict.fromkeys(label_of.values())]
+    for part in parts if prefix else [files]:
+        observe = _observer(voids, functools.partial(tag_of, part[0]), offset)
+        scan = _scan.scan(where, ".", tuple(part), options, observe=observe)
+        scans.append(scan)
+        _add_marks(voids, scan, [tag_of(part[0], tag) for tag in scan.tags], offset)
+        offset += scan.values
+    if not prefix:
+        _refuse_mixed(scans[0])
+    begin = min((time for time in begins.values() if time < float("inf")), default=0.0)
+    name = f"events.out.tfevents.{max(int(begin), 0):010d}.merged.0.000000"
+    dropped = 0
+    metadata = _rewrite.Metadata()
+    with _rewrite.NewFile(sinks.join(where, name), options) as new:
+        for data in _rewrite.header(begin):
+            new.write(data)
+        place = 0
+        for found in [found for part in (parts if prefix else [files]) for found in part]:
+            place, void = _copy(found, new, voids, functools.partial(tag_of, found), metadata, place, options)
+            dropped += void
+            advance(found.size)
+    return {
+        "path": ", ".join(run.path for _, run in group),
+        "output": sinks.join(where, name),
+        "records": new.records,
+        "files": len(files),
+        "values_of_earlier_sessions_dropped": dropped,
+    }
+
+
+def _copy(
+    found: Found,
+    new: _rewrite.NewFile,
+    voids: Mapping[str, Voids],
+    tag_of: Callable[[str], str],
+    metadata: _rewrite.Metadata,
+    place: int,
+    options: Mapping[str, Any] | None,
+) -> tuple[int, int]:
+    """Copy the values of a file that are not void; return the place behind the last, and how many were void."""
+    dropped = 0
+    for data, event in _rewrite.events(found, options):
+        what = event.what
+        if what != "summary":
+            if what in {"graph_def", "meta_graph_def", "tagged_run_metadata"}:
+                new.write(data)
+            continue
+        flags = []
+        renamed = False
+        for value in event.values:
+            tag = tag_of(value.tag)
+            if tag != value.tag:
+                value.rename(tag)
+                renamed = True
+            flags.append(tag not in voids or not voids[tag].holds(place, event.step))
+            place += 1
+        dropped += flags.count(False)
+        rest = _rewrite.keep(event, event.serialised() if renamed else data, flags, metadata)
+        if rest is not None:
+            new.write(rest)
+    return place, dropped
+
+
+def _observer(voids: dict[str, Voids], tag_of: Callable[[str], str], offset: int) -> Callable[[str, Bulk], None]:
+    last: dict[str, tuple[int, int]] = {}  # step and file of the last value of each tag
+
+    def observe(tag: str, bulk: Bulk) -> None:
+        before, file = last.get(tag, (None, bulk.file))
+        steps = bulk.steps
+        strides = np.diff(steps, prepend=steps[0] - 1 if before is None else before)
+        back = strides < 0
+        # A session that begins at the step where the one before ended; within a session, a step may repeat.
+        back[0] |= file != bulk.file and strides[0] == 0
+        for index in np.flatnonzero(back):
+            voids.setdefault(tag_of(tag), Voids()).add(offset + int(bulk.where[index]), int(steps[index]))
+        last[tag] = int(steps[-1]), bulk.file
+
+    return observe
+
+
+def _add_marks(voids: dict[str, Voids], scan: RunScan, tags: list[str], offset: int) -> None:
+    """Take in the marks of sessions, which void points of all tags; the first of a directory is no restart."""
+    begun: set[str] = set()
+    marks = []
+    for file in scan.files:
+        folder = file.found.path.rsplit("/", 1)[0]
+        for start in file.starts:
+            if folder in begun and start.step < MARKER_STEP:
+                marks.append(start)
+            begun.add(folder)
+    if not marks:
+        return
+    for tag in tags:
+        known = voids.setdefault(tag, Voids())
+        merged = Voids()
+        for place, step in sorted([*known.stairs(), *((offset + mark.values_before, mark.step) for mark in marks)]):
+            merged.add(place, step)
+        voids[tag] = merged
+
+
+def _refuse_mixed(scan: RunScan) -> None:
+    for first, second in _checks_files.overlapping(scan):
+        shared = first.tags & second.tags
+        if shared:
+            raise ValueError(
+                f"{first.found.path} and {second.found.path} were written at one time, and both hold "
+                f"{min(shared)!r}: they are no sessions one after the other. Move each writer's files into a "
+                "directory of its own, such as rank_0, rank_1, and merge these with --prefix"
+            )
+
+
+def _first_time(found: Found, options: Mapping[str, Any] | None) -> float:
+    for _, event in _rewrite.events(found, options):
+        if event.what == "summary":
+            return event.wall_time
+    return float("inf")

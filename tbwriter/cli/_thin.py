@@ -1,0 +1,233 @@
+"""`tbwriter thin`: smaller files, with the spikes still in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import typer
+
+from tbwriter import _rewrite, _scan
+from tbwriter._scan import Bulk, RunScan, TagScan
+from tbwriter._summary import RawEvent
+from tbwriter._tree import Directory, Found
+from tbwriter.cli import _common, _writing
+
+_AROUND_VALUE = 28  # of a record with one value: framing, wall time, step
+_SIZE = re.compile(r"\s*([\d.]+)\s*(|k|M|G)i?B?\s*", re.IGNORECASE)
+_MOST_TRIES = 6
+
+
+@_common.command
+def thin(
+    path: _common.Path,
+    output: _writing.Output = None,
+    every: Annotated[int | None, typer.Option(min=1, help="Keep a point of each N of a tag; see below.")] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Choose N so that each run's files hold at most this: 100MB, 2GB."),
+    ] = None,
+    drop_kind: Annotated[list[str] | None, typer.Option(help="Leave this kind out: images, histograms, ...")] = None,
+    drop_tag: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Leave out tags in which this is found.")
+    ] = None,
+    in_place: _writing.InPlace = False,
+    force: _writing.Force = False,
+    as_json: _common.Json = False,
+    storage_options: _common.StorageOptions = None,
+) -> None:
+    """Make files smaller: keep one point in N, so that spikes survive, and leave out kinds or tags.
+
+    Of scalars, 3 N points in a row become 3: the smallest, the largest and the last; of other kinds every Nth stays.
+    The first and the last point of a tag always stay. Exit codes: 0; 2 wrong usage, or a budget that cannot be met; 3
+    nothing there, not readable or not writable.
+    """
+    options = _common.options_of(storage_options)
+    if every is not None and budget is not None:
+        raise typer.BadParameter("--every and --budget both say how many points to keep; give one of them")
+    if every is None and budget is None and not drop_kind and not drop_tag:
+        raise typer.BadParameter("say what to leave out: --every, --budget, --drop-kind or --drop-tag")
+    limit = None if budget is None else _bytes(budget)
+    pattern = _writing.pattern(drop_tag, "--drop-tag")
+    kinds = set(drop_kind or ())
+
+    def unwanted(tag: str, scan: TagScan) -> bool:
+        return scan.plugin in kinds or (pattern is not None and bool(pattern.search(tag)))
+
+    runs, into = _writing.targets(path, output, in_place, force, options)
+    done = []
+    with _common.progress("thinning", _common.size_of(runs)) as advance:
+        for run in runs:
+            done += _thin(run, into, every or 1, limit, unwanted, options, advance)
+    _writing.tell(done, as_json)
+
+
+def _bytes(text: str) -> int:
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise typer.BadParameter(f"--budget wants a size such as 500kB, 100MB or 2GB, got {text!r}")
+    return int(float(found[1]) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[found[2].lower()])
+
+
+class Plan:
+    """Which values of a run stay: a bit for each."""
+
+    def __init__(self, every: int, unwanted: Callable[[str, TagScan], bool]) -> None:
+        self._every = every
+        self._unwanted = unwanted
+        self._kept = np.zeros(1024, np.uint8)
+        self._begun: dict[str, tuple[list[int], list[float]]] = {}  # the bucket of each tag that is not full yet
+        self._dropped: set[str] = set()
+
+    def observe(self, tag: str, bulk: Bulk) -> None:
+        """Take in values of a tag, as `_scan.scan` gives them."""
+        if tag in self._dropped or (bulk.scan.points == len(bulk.where) and self._unwanted(tag, bulk.scan)):
+            self._dropped.add(tag)
+            return
+        if self._every == 1:
+            self._keep(bulk.where)
+            return
+        if tag not in self._begun:
+            self._keep(bulk.where[:1])
+        places, numbers = self._begun.get(tag, ([], []))
+        where = np.concatenate([np.array(places, np.int64), bulk.where])
+        values = np.concatenate([np.array(numbers, np.float64), bulk.numbers])
+        scalars = bulk.scan.plugin == "scalars"
+        size = 3 * self._every if scalars else self._every
+        whole = len(where) // size * size
+        if whole:
+            rows, places_of_rows = values[:whole].reshape(-1, size), where[:whole].reshape(-1, size)
+            self._keep(places_of_rows[:, -1])
+            if scalars:
+                self._keep_extremes(rows, places_of_rows)
+        self._begun[tag] = where[whole:].tolist(), values[whole:].tolist()
+
+    def end(self) -> None:
+        """Say that all values were seen."""
+        for places, numbers in self._begun.values():
+            if places:
+                where, rows = np.array(places)[None], np.array(numbers)[None]
+                self._keep(where[:, -1])
+                if not np.isnan(rows).all():
+                    self._keep_extremes(rows, where)
+
+    def __call__(self, place: int) -> bool:
+        """Say whether the value at this place of the run stays."""
+        return bool(self._kept[place >> 3] >> (place & 7) & 1) if place >> 3 < len(self._kept) else False
+
+    def _keep_extremes(self, rows: npt.NDArray[np.float64], places: npt.NDArray[np.int64]) -> None:
+        # NaN counts as neither, unless there is nothing else.
+        index = np.arange(len(rows))
+        self._keep(places[index, np.where(np.isnan(rows), np.inf, rows).argmin(axis=1)])
+        self._keep(places[index, np.where(np.isnan(rows), -np.inf, rows).argmax(axis=1)])
+
+    def _keep(self, places: npt.NDArray[np.int64]) -> None:
+        if not len(places):
+            return
+        need = (int(places.max()) >> 3) + 1
+        if need > len(self._kept):
+            self._kept = np.concatenate([self._kept, np.zeros(max(need - len(self._kept), len(self._kept)), np.uint8)])
+        np.bitwise_or.at(self._kept, places >> 3, (1 << (places & 7)).astype(np.uint8))
+
+
+def _thin(
+    run: Directory,
+    into: str | None,
+    every: int,
+    limit: int | None,
+    unwanted: Callable[[str, TagScan], bool],
+    options: Mapping[str, Any] | None,
+    advance: Callable[[int], None],
+) -> list[dict[str, Any]]:
+    if limit is not None:
+        scan = _scan.scan(run.path, run.run, run.event_files, options)
+        every = _every_for(scan, limit, unwanted)
+    for _ in range(_MOST_TRIES):
+        plan = Plan(every, unwanted)
+        _scan.scan(run.path, run.run, run.event_files, options, observe=plan.observe)
+        plan.end()
+        size = sum(file["bytes"] for file in _write(run, None, plan, options, lambda _bytes: None, dry=True))
+        if limit is None or size <= limit:
+            return _write(run, into, plan, options, advance)
+        every = int(every * size / limit) + 1  # sizes of values vary; ask again
+    raise ValueError(
+        f"{run.path}: one point of each tag takes more than the budget of {limit} bytes: drop kinds or tags"
+    )
+
+
+def _every_for(scan: RunScan, limit: int, unwanted: Callable[[str, TagScan], bool]) -> int:
+    """Return the smallest N with which the values take about `limit` bytes.
+
+    Raises:
+        ValueError: even two points of each tag take more.
+    """
+    tags = [found for tag, found in scan.tags.items() if not unwanted(tag, found)]
+
+    def size(every: int) -> float:
+        total = 0.0
+        for found in tags:
+            each = found.bytes / found.points + (_AROUND_VALUE if found.plugin == "scalars" else 0)
+            total += each * min(found.points / every + 2, found.points)
+        return total
+
+    low, high = 1, max((found.points for found in tags), default=1)
+    if size(high) > 2 * limit:
+        largest = max(scan.tags.items(), key=lambda item: item[1].bytes / item[1].points)
+        raise ValueError(
+            f"{scan.path}: two points of each tag take {_common.megabytes(size(high))}, the budget is "
+            f"{_common.megabytes(limit)}; drop kinds or tags: {largest[0]!r} has the largest values"
+        )
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if size(middle) <= limit else (middle + 1, high)
+    return low
+
+
+def _write(
+    run: Directory,
+    into: str | None,
+    plan: Plan,
+    options: Mapping[str, Any] | None,
+    advance: Callable[[int], None],
+    *,
+    dry: bool = False,
+) -> list[dict[str, Any]]:
+    metadata = _rewrite.Metadata()
+    place = 0
+    begun: Found | None = None
+
+    def change(found: Found, data: bytes) -> bytes | None:
+        nonlocal place, begun
+        if found is not begun:
+            begun = found
+            metadata.new_file()
+        try:
+            event = RawEvent(data)
+        except ValueError:
+            return None
+        if event.what != "summary":
+            return data
+        count = len(event.values)
+        flags = [plan(place + number) for number in range(count)]
+        place += count
+        return _rewrite.keep(event, data, flags, metadata)
+
+    if dry:
+        sizes = []
+        for found in run.event_files:
+            kept = (change(found, data) for data in _rewrite.records(found, options))
+            sizes.append({"bytes": sum(len(data) + 16 for data in kept if data is not None)})
+        return sizes
+    return [
+        {
+            "path": found.path,
+            "output": _rewrite.target(run, found, into),
+            "records": new.records,
+            "bytes_before": found.size,
+            "bytes": new.size,
+        }
+        for found, new in _rewrite.rewrite(run, into, change, options, advance)
+    ]

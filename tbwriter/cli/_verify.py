@@ -1,0 +1,40 @@
+"""`tbwriter verify`: check framing and both checksums of every record."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import typer
+from rich.markup import escape
+
+from tbwriter import reader
+from tbwriter.cli import _common
+
+
+@_common.command
+def verify(path: _common.Path, as_json: _common.Json = False, storage_options: _common.StorageOptions = None) -> None:
+    """Check the framing and the checksums of every record.
+
+    Exit codes: 0 all good; 1 a file is damaged; 2 wrong usage; 3 nothing there or not readable.
+    """
+    options = _common.options_of(storage_options)
+    runs = _common.runs_below(path, options)
+    reports = []
+    out = _common.console()
+    with _common.progress("checking", _common.size_of(runs)) as advance:
+        for run in runs:
+            for found in run.event_files:
+                (report,) = reader.verify(found.path, storage_options=options).files
+                advance(found.size)
+                reports.append(report)
+                if not as_json:
+                    mark = "[green]good[/green]" if report.ok else "[red]bad[/red] "
+                    out.print(f"{mark}  {report.records} records  {escape(report.path)}")
+                    for fault in report.faults:
+                        out.print(f"      {escape(fault.what.removeprefix(f'{report.path}: '))}")
+    good = all(report.ok for report in reports)
+    if as_json:
+        _common.print_json({"ok": good, "files": [dataclasses.asdict(report) for report in reports]})
+    elif not good:
+        out.print(f"`tbwriter repair {escape(_common.shell_word(path))} --in-place` keeps every good record")
+    raise typer.Exit(_common.Exit.OK if good else _common.Exit.FOUND)

@@ -1,0 +1,72 @@
+"""Keep credentials out of what is written down: logs, errors, the spool."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+HIDDEN = "***"
+
+# What may be written down, because a later `ship` needs it to find the store. All other options count as secret.
+_SAFE_OPTIONS = frozenset(
+    {
+        *("account_name", "addressing_style", "anon", "client_kwargs", "config_kwargs", "endpoint", "endpoint_url"),
+        *("host", "port", "project", "region", "region_name", "request_checksum_calculation", "requester_pays"),
+        *("response_checksum_validation", "s3", "s3_additional_kwargs", "signature_version", "use_ssl", "user"),
+        *("username", "verify"),
+    }
+)
+_SECRET_VARIABLE = re.compile(
+    r"SECRET|TOKEN|PASSW|CREDENTIAL|CONNECTION_STRING|ACCESS_KEY|ACCOUNT_KEY|SAS", re.IGNORECASE
+)
+# Shorter values are words, and to hide them would hide the message.
+_MIN_SECRET = 4
+_MIN_SECRET_OF_ENVIRONMENT = 8
+_SIGNED = re.compile(
+    r"(?i)\b(sig|signature|x-amz-signature|x-amz-credential|x-amz-security-token|x-goog-signature|accountkey"
+    r"|sharedaccesssignature|access_token|password)(=)[^&\s;\"']+"
+)
+_USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def without_user(url: str) -> str:
+    """Return `url` without `user:password@`."""
+    return _USER_INFO.sub("", url)
+
+
+def safe_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what may be written down of storage options: plain values under keys known to hold no secret."""
+    kept: dict[str, Any] = {}
+    for key, value in options.items():
+        if key not in _SAFE_OPTIONS:
+            continue
+        if isinstance(value, Mapping):
+            kept[key] = safe_options(value)
+        elif isinstance(value, str):
+            kept[key] = without_user(value)
+        elif isinstance(value, (bool, int, float)):
+            kept[key] = value
+    return kept
+
+
+def hide(text: str, options: Mapping[str, Any]) -> str:
+    """Return `text` with every secret of `options` and of the environment, and what signs a URL, replaced by `***`."""
+    secrets = {value for value in _secrets(options) if len(value) >= _MIN_SECRET}
+    secrets |= {
+        value
+        for name, value in os.environ.items()
+        if _SECRET_VARIABLE.search(name) and len(value) >= _MIN_SECRET_OF_ENVIRONMENT
+    }
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return _SIGNED.sub(rf"\1\2{HIDDEN}", _USER_INFO.sub(f"{HIDDEN}@", text))
+
+
+def _secrets(options: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _secrets(value)
+        elif isinstance(value, str) and key not in _SAFE_OPTIONS:
+            yield value

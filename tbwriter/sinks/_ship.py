@@ -1,0 +1,104 @@
+"""Send what dead owners left in spools: by `ship`, and by a process that outlives the training."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tbwriter.sinks._spool_dirs import Leftover
+
+_PAUSE_SECS = 0.5
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """What became of one spool directory.
+
+    Attributes:
+        directory: the spool directory.
+        url: where it belongs.
+        files: how many files were stored.
+        bytes: their size.
+        error: why something is left, in words; None when nothing is.
+    """
+
+    directory: str
+    url: str
+    files: int
+    bytes: int
+    error: str | None
+
+
+def ship(
+    spool_dir: str | os.PathLike[str] | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    timeout: float = 60.0,
+) -> list[Shipped]:
+    """Store what writers could not, because they were killed or closed while the object store was down.
+
+    Directories whose writer lives, or that another process is shipping, are left alone. Everything stored is removed
+    from the spool. Credentials come from `storage_options` or the environment; the spool has none.
+
+    Args:
+        spool_dir: as in `SummaryWriter`, or one spool directory in it; None looks at all default places.
+        storage_options: for all URLs, beside what the spool knows of each.
+        timeout: how long a store that fails is tried again, in seconds.
+
+    Returns:
+        One report for each spool directory that was tried, the oldest first.
+
+    Raises:
+        FileNotFoundError: `spool_dir` does not exist.
+    """
+    from pathlib import Path
+
+    from tbwriter.sinks._spool_dirs import default_roots, leftovers, take
+
+    deadline = time.monotonic() + timeout
+    if spool_dir is None:
+        roots = [root for root in default_roots() if root.is_dir()]
+    else:
+        roots = [Path(spool_dir).expanduser()]
+        if not roots[0].is_dir():
+            raise FileNotFoundError(f"{os.fspath(spool_dir)!r} is no directory")
+    shipped = []
+    for root in roots:
+        found = take(root) if (root / "url.json").exists() else leftovers(root)
+        shipped += [send(leftover, storage_options, deadline) for leftover in found]
+    return shipped
+
+
+def send(leftover: Leftover, storage_options: Mapping[str, Any] | None, deadline: float) -> Shipped:
+    """Store the files of a leftover in order, try again until `deadline` on the monotonic clock, and give it up."""
+    from tbwriter.sinks._store import is_refusal, store_for
+
+    url = leftover.url.rstrip("/")
+    files = size = 0
+    error: str | None = None
+    try:
+        store = store_for(url, {**leftover.options, **(storage_options or {})})
+        while waiting := leftover.files():
+            name, path = waiting[0]
+            try:
+                data = path.read_bytes()
+                store.put(f"{url}/{name}", data)
+            except Exception as exc:  # reported
+                error = store.words(exc)
+                if is_refusal(exc) or time.monotonic() >= deadline:
+                    break
+                time.sleep(_PAUSE_SECS)
+                continue
+            error = None
+            leftover.remove(path)
+            files += 1
+            size += len(data)
+    except (ImportError, ValueError) as exc:
+        error = str(exc)
+    finally:
+        leftover.close()
+    return Shipped(str(leftover.path), url, files, size, error)

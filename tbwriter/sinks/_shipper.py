@@ -1,0 +1,92 @@
+"""A process that outlives the training and ships what it leaves: `shipper="process"`.
+
+    python -m tbwriter.sinks._shipper    (started by `watch`, never by hand)
+
+It reads spool directories from its standard input, does nothing until that ends, which is when the training ends
+however it ends, and then ships what is still in them. Useless where the container dies with its main process.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import IO, Any
+
+# What a dead store may take to come back.
+_PATIENCE_SECS = 3600.0
+_LOOK_SECS = 0.2
+
+_lock = threading.Lock()
+_process: subprocess.Popen[bytes] | None = None
+
+
+def watch(directory: str, options: Mapping[str, Any]) -> None:
+    """Have `directory` shipped when this process has ended; the shipper is started with the first one.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    global _process  # noqa: PLW0603 (one per process)
+    with _lock:
+        if _process is None or _process.poll() is not None:
+            _process = subprocess.Popen(
+                [sys.executable, "-m", "tbwriter.sinks._shipper"],
+                stdin=subprocess.PIPE,
+                # Whoever waits for the end of the training's output must not wait for this process.
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # a signal to the training's process group is not for it
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            )
+        assert _process.stdin is not None
+        # Through the pipe, since options may hold credentials, which no file and no command line may.
+        pickle.dump((directory, dict(options)), _process.stdin)
+        _process.stdin.flush()
+
+
+def _forget() -> None:
+    """In a forked child: a copy of the pipe would hide the end of the parent."""
+    global _process, _lock  # noqa: PLW0603 (the parent's)
+    _lock = threading.Lock()
+    if _process is not None and _process.stdin is not None:
+        _process.stdin.detach().close()  # type: ignore[attr-defined]
+        _process.returncode = 0  # not ours to wait for
+    _process = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def main(told: IO[bytes]) -> None:
+    """Wait for the end of `told`, then ship every directory that it named."""
+    from pathlib import Path
+
+    from tbwriter.sinks._ship import send
+    from tbwriter.sinks._spool_dirs import take
+
+    waiting: dict[str, Mapping[str, Any]] = {}
+    while True:
+        try:
+            directory, options = pickle.load(told)  # noqa: S301 (from the process that started this one)
+        except EOFError:
+            break
+        waiting[directory] = options
+    deadline = time.monotonic() + _PATIENCE_SECS
+    while waiting and time.monotonic() < deadline:
+        for directory in list(waiting):
+            if not Path(directory, "url.json").exists():
+                del waiting[directory]
+            for leftover in take(Path(directory)):
+                send(leftover, waiting[directory], deadline)
+        if waiting:
+            time.sleep(_LOOK_SECS)
+
+
+if __name__ == "__main__":
+    main(sys.stdin.buffer)

@@ -1,0 +1,218 @@
+"""Where records wait on this machine until an object store has them.
+
+    <root>/<sha1(url)[:10]>.<epoch>.<pid>.<random>/
+        url.json    where it belongs: no credentials
+        lock        the owner holds flock(2) on it; a directory whose lock is free is left over from a dead owner
+        taken       there when somebody has taken over what a dead owner left, until the directory is empty
+        <name>      an event file, under the name that it has or will have in the store
+        side/<n>/   other files, under their paths below the URL, in the order of n
+
+Only the lock tells whether an owner lives: process numbers are used again, and all are 1 in containers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tbwriter.sinks._credentials import without_user
+
+try:
+    import fcntl
+except ImportError:  # Windows: no lock, and so no spool on disk
+    fcntl = None  # type: ignore[assignment]
+
+SIDE = "side"
+_OWN_FILES = frozenset({"url.json", "lock", "taken", SIDE})
+
+
+class Leftover:
+    """What a dead owner left, now held by us. One thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Take the directory.
+
+        Raises:
+            BlockingIOError: its owner lives, or somebody else has taken it. OSError: it is gone.
+        """
+        self.path = path
+        self._lock = Lock(path)
+        try:
+            about = json.loads((path / "url.json").read_text(encoding="utf-8"))
+            self.url = str(about["url"])
+            self.options: dict[str, Any] = dict(about.get("options") or {})
+            (path / "taken").touch()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def files(self) -> list[tuple[str, Path]]:
+        """Return (name below the URL, file), in the order in which they must be stored."""
+        segments = [(name, self.path / name) for name in _segment_names(self.path)]
+        sides = [(name.split("/", 1)[1], self.path / SIDE / name) for name in _side_names(self.path)]
+        return segments + sides
+
+    def remove(self, file: Path) -> None:
+        """Delete a file that the store has."""
+        with contextlib.suppress(FileNotFoundError):
+            file.unlink()
+
+    def close(self) -> None:
+        """Unlock the directory; delete it when nothing is left in it."""
+        with contextlib.suppress(FileNotFoundError):
+            (self.path / "taken").unlink()
+        remove_if_empty(self.path)
+        self._lock.release()
+
+
+class Lock:
+    """flock on the directory's lock file, held until released or until the process ends."""
+
+    def __init__(self, directory: Path) -> None:
+        if fcntl is None:
+            raise OSError("no flock on this system")
+        self._fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not (directory / "lock").exists():
+                raise FileNotFoundError(f"{directory} was shipped by somebody else")  # noqa: TRY301 (closes below)
+        except BaseException:
+            os.close(self._fd)
+            raise
+        _locks.add(self)
+
+    def release(self) -> None:
+        """Give the lock up."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+_locks: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+def _forget() -> None:
+    """In a forked child: a copy of the handle would keep the lock when the parent has died."""
+    for lock in list(_locks):
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+# -- the root
+
+
+def default_roots() -> list[Path]:
+    """Return where spools may be, the best place first."""
+    given = os.environ.get("TBWRITER_SPOOL_DIR")
+    if given:
+        return [Path(given).expanduser()]
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    return [Path(state).expanduser() / "tbwriter" / "spool", Path(tempfile.gettempdir()) / f"tbwriter-{user}"]
+
+
+def usable_root(spool_dir: str | os.PathLike[str] | None) -> Path:
+    """Return the first root that can be used, created if it is missing.
+
+    Raises:
+        OSError: none can.
+    """
+    roots = [Path(spool_dir).expanduser()] if spool_dir is not None else default_roots()
+    failure: OSError | None = None
+    for root in roots:
+        try:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if spool_dir is None and hasattr(os, "getuid") and root.stat().st_uid != os.getuid():
+                raise PermissionError(f"{root} belongs to another user")
+            _probe(root)
+            return root.absolute()
+        except OSError as exc:  # noqa: PERF203 (each place on its own)
+            failure = failure or exc
+    assert failure is not None
+    raise failure
+
+
+def _probe(root: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="probe.", dir=root) as directory:
+        Lock(Path(directory)).release()
+        with open(Path(directory) / "data", "wb") as file:
+            file.write(b"x")
+
+
+def spooled_names(root: Path, url: str) -> list[str]:
+    """Return the names of all event files that wait for a URL, of owners dead or alive."""
+    return [name for path in _directories(root, url) for name in _segment_names(path)]
+
+
+def leftovers(root: Path, url: str | None = None) -> Iterator[Leftover]:
+    """Take what dead owners left, for one URL or for all, the oldest first."""
+    for path in _directories(root, url):
+        yield from take(path)
+
+
+def take(path: Path) -> list[Leftover]:
+    """Take one spool directory; nothing where its owner lives."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        return [Leftover(path)]
+    return []
+
+
+def is_being_taken(root: Path, url: str) -> bool:
+    """Say whether somebody else is at work on what a dead owner left for a URL."""
+    for path in _directories(root, url):
+        if (path / "taken").exists():
+            try:
+                Lock(path).release()
+            except BlockingIOError:
+                return True
+            except OSError:
+                continue
+    return False
+
+
+def _directories(root: Path, url: str | None) -> list[Path]:
+    pattern = "*.*.*.*" if url is None else f"{key(url)}.*"
+    found = [path for path in root.glob(pattern) if (path / "url.json").exists()]
+    return sorted(found, key=lambda path: path.name.split(".")[1:])
+
+
+def key(url: str) -> str:
+    """Return what the directories of one URL begin with."""
+    return hashlib.sha1(without_user(url).rstrip("/").encode(), usedforsecurity=False).hexdigest()[:10]
+
+
+def _segment_names(path: Path) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(path) if name not in _OWN_FILES and not name.endswith(".part"))
+    except FileNotFoundError:
+        return []
+
+
+def _side_names(path: Path) -> list[str]:
+    side = path / SIDE
+    return sorted(file.relative_to(side).as_posix() for file in side.rglob("*") if file.is_file())
+
+
+def remove_if_empty(path: Path) -> None:
+    """Delete a spool directory that holds nothing more to ship."""
+    if not _segment_names(path) and not _side_names(path):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def boot_id() -> str:
+    """Return what tells this boot of the machine from others; "" where nothing does."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""

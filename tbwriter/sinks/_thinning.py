@@ -1,0 +1,91 @@
+"""What a spool that fills up still takes: a curve with fewer points instead of one that ends.
+
+The last quarter of the spool is shared out in twelve parts: in the first one record of 2 is kept, then one of 4, one of
+8; and none that are large, which are arrays and images. So the last quarter holds a thousand times more of a curve.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+
+from tbwriter.sinks._base import record_sizes
+
+ROOMY = 0.25
+_LARGE_BYTES = 4096
+_HALVINGS = 12
+
+DISK_BYTES = 1 << 30
+MEMORY_BYTES = 64 << 20
+
+
+class Usage:
+    """Bytes that wait, over all spools of one kind in this process."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._lock = threading.Lock()
+        self._used = 0
+
+    def add(self, size: int) -> None:
+        """Count `size` more bytes; negative for less."""
+        with self._lock:
+            self._used += size
+
+    def free(self, more: int = 0) -> float:
+        """Return the part that is free, from 0 to 1, if there were `more` bytes."""
+        return max(0.0, 1.0 - (self._used + more) / self.limit)
+
+    def after_fork_in_child(self) -> None:
+        """Begin again: the parent's spools are the parent's."""
+        self._lock = threading.Lock()
+        self._used = 0
+
+
+disk = Usage(int(os.environ.get("TBWRITER_SPOOL_BYTES") or DISK_BYTES))
+memory = Usage(MEMORY_BYTES)
+
+
+class Thinning:
+    """Chooses the records that are kept; one per sink, one thread."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self.dropped = 0
+        """Records left out."""
+
+    def keep(self, records: bytes, usage: Usage) -> bytes:
+        """Return those of `records`, whole framed records, that go into a spool of `usage`."""
+        if usage.free(len(records)) >= ROOMY:
+            return records
+        kept = []
+        size = begin = 0
+        for length in record_sizes(records):
+            self._seen += 1
+            halvings = _halvings(usage.free(size + length))
+            # What is large is an array or an image.
+            large = halvings and length > _LARGE_BYTES
+            if large or halvings > _HALVINGS or self._seen % (1 << halvings):
+                self.dropped += 1
+            else:
+                kept.append(records[begin : begin + length])
+                size += length
+            begin += length
+        return b"".join(kept)
+
+
+def _halvings(free: float) -> int:
+    """Return n, where one record of 2**n is kept while this part of the spool is free."""
+    if free >= ROOMY:
+        return 0
+    return math.ceil(_HALVINGS * (1 - free / ROOMY)) if free > 0 else _HALVINGS + 1
+
+
+def _forget() -> None:
+    disk.after_fork_in_child()
+    memory.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

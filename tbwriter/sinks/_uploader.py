@@ -1,0 +1,132 @@
+"""The threads that talk to a store: at most four for each store, shared by all sinks of the process that use it.
+
+One thread per writer would mean hundreds with `add_scalars`; one for all would let a store that hangs hold up the
+others; a few per store hide its latency, and a store that hangs holds up itself alone. A job is run by one thread at
+a time. Threads are started when there is work and end when there is no job left.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import weakref
+from typing import Protocol
+
+_log = logging.getLogger(__name__)
+
+_MAX_THREADS = 4
+
+
+class Job(Protocol):
+    """Something that has work for a store now and then."""
+
+    def step(self) -> float | None:
+        """Do one piece of work, if any is due.
+
+        Returns:
+            Seconds until the next call, unless woken before; None to be never called again.
+        """
+
+
+class Uploader:
+    """Runs jobs when they are due."""
+
+    def __init__(self) -> None:
+        self._reset()
+        _uploaders.add(self)
+
+    def _reset(self) -> None:
+        self._cond = threading.Condition()
+        # Guarded by _cond:
+        self._due: dict[Job, float] = {}
+        self._running: set[Job] = set()
+        self._woken: set[Job] = set()  # of the running ones
+        self._threads = 0
+        self._idle = 0
+
+    def add(self, job: Job) -> None:
+        """Take a job; its first step is due now."""
+        with self._cond:
+            self._due[job] = 0.0
+            self._provide_thread()
+
+    def wake(self, job: Job) -> None:
+        """Make a job's step due now."""
+        with self._cond:
+            if job in self._running:
+                self._woken.add(job)
+            elif job in self._due:
+                self._due[job] = 0.0
+                self._provide_thread()
+
+    def _provide_thread(self) -> None:
+        if self._idle:
+            self._cond.notify()
+        elif self._threads < _MAX_THREADS:
+            self._threads += 1
+            threading.Thread(target=self._work, name="tbwriter-upload", daemon=True).start()
+
+    def _work(self) -> None:
+        with self._cond:
+            while self._due:
+                job = self._next_due()
+                if job is None:
+                    continue
+                self._running.add(job)
+                if len(self._due) > len(self._running) and not self._idle:
+                    self._provide_thread()  # for what falls due while this step takes its time
+                self._cond.release()
+                try:
+                    pause = self._step(job)
+                finally:
+                    self._cond.acquire()
+                    self._running.discard(job)
+                if pause is None:
+                    self._due.pop(job, None)
+                else:
+                    self._due[job] = 0.0 if job in self._woken else time.monotonic() + pause
+                self._woken.discard(job)
+            self._threads -= 1
+            self._cond.notify_all()  # the others have nothing to do either
+
+    def _next_due(self) -> Job | None:
+        """Return a job that is due, or wait and return None."""
+        waiting = [(due, job) for job, due in self._due.items() if job not in self._running]
+        now = time.monotonic()
+        due, job = min(waiting, key=lambda item: item[0], default=(None, None))
+        if due is not None and due <= now:
+            if self._idle and sum(when <= now for when, _ in waiting) > 1:
+                self._cond.notify()
+            return job
+        self._idle += 1
+        try:
+            self._cond.wait(None if due is None else due - now)
+        finally:
+            self._idle -= 1
+        return None
+
+    @staticmethod
+    def _step(job: Job) -> float | None:
+        try:
+            return job.step()
+        except Exception:
+            _log.exception("a fault of tbwriter's: this upload is tried again in a minute")
+            return 60.0
+
+    def after_fork_in_child(self) -> None:
+        """Begin again without the parent's threads and jobs."""
+        self._reset()
+
+
+_uploaders: weakref.WeakSet[Uploader] = weakref.WeakSet()
+
+
+def _forget() -> None:
+    for uploader in list(_uploaders):
+        uploader.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

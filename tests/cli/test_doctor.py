@@ -1,0 +1,263 @@
+"""What `tbwriter doctor` finds, in damaged runs and in good ones. tests/integration says whether it is true."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from damaged import CASES, GOOD, NAME, put, version
+
+from tbwriter import SummaryWriter
+
+FOUND = {
+    "good": [],
+    "torn-tail": ["torn-tail"],
+    "torn-in-header": ["torn-tail"],
+    "torn-and-more": ["bad-checksum"],
+    "bad-data": ["bad-checksum"],
+    "bad-length": ["bad-checksum"],
+    "bad-data-then-file": ["bad-checksum"],
+    "zero-hole": ["zero-hole"],
+    "zero-tail": ["zero-hole"],
+    "no-event": ["no-event"],
+    "empty": ["empty-file"],
+    "empty-then-good": ["note:empty-file"],
+    "only-version": ["only-file-version"],
+    "no-version": ["note:no-file-version"],
+    "double": ["hidden-form"],
+    "int64": ["hidden-form"],
+    "rank-1": ["hidden-form"],
+    "double-later": ["hidden-form"],
+    "half": ["hidden-form"],
+    "no-metadata": ["no-metadata"],
+    "late-metadata": ["late-metadata"],
+    "plugin-version": ["plugin-version"],
+    "scalars-then-histograms": ["two-kinds"],
+    "scalars-then-text": ["two-kinds"],
+    "histograms-then-scalars": ["two-kinds"],
+    "nan-time": ["bad-wall-time"],
+    "infinite-time": ["bad-wall-time"],
+    "clock-back": ["clock-jump"],
+    "step-as-time": ["odd-wall-time"],
+    "two-writers-one-tag": ["several-writers"],
+    "two-writers": ["several-writers"],
+    "names": ["names-sort-wrong"],
+    "back": ["steps-back"],
+    "back-no-version": ["steps-back", "note:no-file-version"],
+    "second-session": ["steps-back"],
+    "first-mark-in-second": ["steps-back"],
+    "marked": [],
+    "stale": ["stale-after-restart"],
+    "repeated": ["note:repeated-steps"],
+    "many": ["note:more-points-than-shown"],
+    "name": ["name-without-tfevents"],
+    "mindspore": ["mindspore-format"],
+}
+
+
+@pytest.fixture
+def doctor(tbwriter_command):
+    """Return the findings for a place: their codes, notes marked; checks that the exit code fits."""
+
+    def doctor(place):
+        answer = tbwriter_command("doctor", place, "--json")
+        findings = answer.json["findings"]
+        wrong = [finding for finding in findings if finding["level"] != "note"]
+        assert answer.code == (1 if wrong else 0)
+        assert answer.json["ok"] == (not wrong)
+        return ["note:" * (finding["level"] == "note") + finding["code"] for finding in findings]
+
+    return doctor
+
+
+def test_every_fault_that_is_built_has_its_finding():
+    assert set(FOUND) == set(CASES)
+
+
+@pytest.mark.parametrize("case", list(CASES))
+def test_a_fault_is_found_and_nothing_else(doctor, tmp_path, case):
+    assert doctor(put(tmp_path / "run", case)) == FOUND[case]
+
+
+@pytest.mark.parametrize("case", list(CASES))
+def test_a_finding_says_what_where_consequence_and_what_to_do(tbwriter_command, tmp_path, case):
+    place = put(tmp_path / "run", case)
+    for finding in tbwriter_command("doctor", place, "--json").json["findings"]:
+        assert all(isinstance(part, str) and part for part in finding.values())
+        assert str(place) in finding["where"]
+    answer = tbwriter_command("doctor", place)
+    for code in FOUND[case]:
+        assert code.removeprefix("note:") in answer.out
+
+
+def test_notes_can_be_left_out(tbwriter_command, tmp_path):
+    assert tbwriter_command("doctor", put(tmp_path, "many"), "--no-notes", "--json").json["findings"] == []
+
+
+# ---- the place
+
+
+def test_a_place_that_is_not_there_has_its_neighbour_named(tbwriter_command, tmp_path):
+    put(tmp_path / "runs" / "first", "good")
+    (finding,) = tbwriter_command("doctor", tmp_path / "rums", "--json").json["findings"]
+    assert finding["code"] == "no-such-place"
+    assert str(tmp_path / "runs") in finding["fix"]
+
+
+@pytest.mark.parametrize("form", ["a:{0}/a", "{0}/a,{0}/b"])
+def test_the_old_forms_of_logdir_are_told(tbwriter_command, tmp_path, form):
+    put(tmp_path / "a", "good")
+    put(tmp_path / "b", "good")
+    (finding,) = tbwriter_command("doctor", form.format(tmp_path), "--json").json["findings"]
+    assert finding["code"] == "wrong-logdir"
+    assert "--logdir_spec" in finding["fix"]
+
+
+def test_the_directory_beside_the_event_files_is_told(tbwriter_command, tmp_path):
+    put(tmp_path / "job" / "logs", "good")
+    (tmp_path / "job" / "checkpoints").mkdir()
+    (finding,) = tbwriter_command("doctor", tmp_path / "job" / "checkpoints", "--json").json["findings"]
+    assert finding["code"] == "wrong-level"
+    assert str(tmp_path / "job" / "logs") in finding["fix"]
+
+
+def test_an_empty_place_is_told(doctor):
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        assert doctor(place) == ["no-event-file"]
+
+
+def test_runs_at_any_depth_are_examined(tbwriter_command, tmp_path):
+    put(tmp_path / "a" / "b" / "rank_0", "torn-tail")
+    put(tmp_path / "a" / "b" / "rank_1", "good")
+    (finding,) = tbwriter_command("doctor", tmp_path, "--json").json["findings"]
+    assert "rank_0" in finding["where"]
+
+
+def test_a_circle_of_links_ends(doctor, tmp_path):
+    put(tmp_path / "run", "good")
+    (tmp_path / "run" / "again").symlink_to(tmp_path)
+    assert doctor(tmp_path) == []
+
+
+@pytest.fixture
+def as_nobody():
+    """Have no rights but one's own, also where the tests run as root."""
+    place = Path(tempfile.mkdtemp(dir="/tmp"))
+    place.chmod(0o755)
+    if os.geteuid() == 0:
+        os.chown(place, 65534, 65534)
+        os.seteuid(65534)
+        yield place
+        os.seteuid(0)
+    else:
+        yield place
+    os.chmod(place / "run", 0o755)
+    shutil.rmtree(place)
+
+
+def test_a_file_without_permission_is_told(doctor, as_nobody):
+    run = put(as_nobody / "run", "good")
+    next(run.iterdir()).chmod(0)
+    assert doctor(run) == ["unreadable"]
+
+
+def test_a_directory_without_permission_is_told(doctor, as_nobody):
+    put(as_nobody / "run", "good").chmod(0)
+    assert "unreadable" in doctor(as_nobody)
+
+
+# ---- live runs
+
+
+def test_a_live_run_is_told_to_be_one_and_not_disturbed(doctor, tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_scalar("loss", 1.0, 1)
+        assert writer.flush()
+        before = [(path, path.read_bytes()) for path in tmp_path.iterdir()]
+        assert doctor(tmp_path) == ["note:still-growing"]
+        assert [(path, path.read_bytes()) for path in tmp_path.iterdir()] == before
+
+
+def test_a_record_that_is_being_written_is_no_fault(doctor, tmp_path):
+    name = NAME.format(second=1_700_000_000, pid=os.getpid()).replace("host", os.uname().nodename)
+    (tmp_path / name).write_bytes(version() + GOOD[0] + GOOD[1][:-5])
+    assert set(doctor(tmp_path)) == {"note:still-growing", "note:torn-tail"}
+
+
+def test_a_live_run_that_has_flushed_nothing_is_told(doctor, tmp_path):
+    with SummaryWriter(tmp_path):
+        assert "note:only-file-version" in doctor(tmp_path)
+
+
+# ---- no false alarms
+
+
+def wrong(codes):
+    return [code for code in codes if not code.startswith("note:")]
+
+
+def test_what_tbwriter_writes_has_no_fault(doctor, tmp_path):
+    with SummaryWriter(tmp_path / "run", max_file_size=4000) as writer:
+        for step in range(300):
+            writer.add_metrics({"train/loss": 1 / (step + 1), "train/lr": 0.1}, step)
+            writer.add_histogram("weights", np.arange(10.0), step)
+            if step % 100 == 0:
+                writer.add_text("note", "words", step)
+                writer.add_scalar("val/loss", np.nan, step)
+                writer.add_scalars("several", {"a": 1.0, "b": 2.0}, step)
+    assert wrong(doctor(tmp_path)) == []
+
+
+@pytest.mark.parametrize("purge_step", [None, 50])
+def test_a_resumed_run_has_no_fault(doctor, tmp_path, purge_step):
+    for first in (0, 50, 90):
+        with SummaryWriter(tmp_path, purge_step=first if purge_step else None) as writer:
+            for step in range(first, first + (60 if purge_step else 50 if first == 0 else 40)):
+                writer.add_scalar("loss", 1.0, step)
+    assert wrong(doctor(tmp_path)) == []
+
+
+def test_what_tensorboardx_writes_has_no_fault(doctor, tmp_path):
+    theirs = pytest.importorskip("tensorboardX")
+    with theirs.SummaryWriter(str(tmp_path)) as writer:
+        for step in range(20):
+            writer.add_scalar("loss", 0.5, step)
+        writer.add_histogram("w", np.arange(5.0), 1)
+        writer.add_text("t", "words", 1)
+        writer.add_image("i", np.zeros((3, 4, 4)), 1)
+        writer.add_hparams({"lr": 0.1}, {"hparam/accuracy": 0.5}, name="trial")
+    assert wrong(doctor(tmp_path)) == []
+
+
+def test_what_torch_writes_has_no_fault_but_double_precision(doctor, tmp_path):
+    torch = pytest.importorskip("torch.utils.tensorboard")
+    with torch.SummaryWriter(str(tmp_path / "good")) as writer:
+        for step in range(20):
+            writer.add_scalar("loss", 0.5, step)
+            writer.add_scalar("new", 0.5, step, new_style=True)
+        writer.add_histogram("w", np.arange(5.0), 1)
+        writer.add_text("t", "words", 1)
+    with torch.SummaryWriter(str(tmp_path / "double")) as writer:
+        writer.add_scalar("loss", 0.5, 1, new_style=True, double_precision=True)
+    assert wrong(doctor(tmp_path / "good")) == []
+    assert wrong(doctor(tmp_path / "double")) == ["hidden-form"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("loss", "train_loss", True),
+        ("loss", "train/loss", True),
+        ("Loss/train", "trainLoss", True),
+        ("learning-rate", "lr", True),
+        ("loss", "val/loss", False),
+        ("train", "training", False),
+    ],
+)
+def test_one_metric_under_several_spellings_is_told(doctor, tmp_path, one, other, same):
+    for number, tag in enumerate([one, other]):
+        with SummaryWriter(tmp_path / f"run{number}") as writer:
+            writer.add_scalar(tag, 1.0, 1)
+    assert ("note:spellings" in doctor(tmp_path)) == same

@@ -1,0 +1,230 @@
+"""`tbwriter inspect`, `verify` and `cat`: what they print, for people and for programs, and their exit codes."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import fsspec
+import numpy as np
+import pytest
+from damaged import put
+
+import tbwriter
+from tbwriter import SummaryWriter
+
+
+@pytest.fixture
+def runs(tmp_path):
+    for name, steps in (("first", range(10)), ("deep/second", [0, 10, 20, 60, 70])):
+        with SummaryWriter(tmp_path / name) as writer:
+            for step in steps:
+                writer.add_scalar("loss", math.nan if step == 20 else step / 2, step, 1000.0 + step)
+            writer.add_histogram("w", np.arange(5.0), 1)
+            writer.add_text("note", "[bold]文字[/bold]", 1)
+    return tmp_path
+
+
+# ---- inspect
+
+
+def test_inspect_tells_of_each_tag(tbwriter_command, runs):
+    answer = tbwriter_command("inspect", runs, "--json")
+    assert answer.code == 0
+    second, first = answer.json["runs"]
+    assert (first["run"], second["run"]) == ("first", "deep/second")
+    assert first["sessions"] == [0]
+    assert (first["files"][0]["writer"], first["files"][0]["file_version"]) == ("tbwriter", "brain.Event:2")
+    loss, w, note = second["tags"]
+    assert (loss["tag"], loss["kind"], loss["points"], loss["nan"]) == ("loss", "scalars", 5, 1)
+    assert (loss["first_step"], loss["last_step"], loss["stride"], loss["gaps"]) == (0, 70, 10, [[20, 60]])
+    assert (loss["first_time"], loss["last_time"]) == (1000.0, 1070.0)
+    assert (loss["lowest"], loss["highest"], loss["last"]) == (0.0, 35.0, 35.0)
+    assert (loss["python_reader"], loss["data_server"]) == ("all", "all")
+    assert (w["kind"], note["kind"]) == ("histograms", "text")
+
+
+def test_inspect_is_readable(tbwriter_command, runs):
+    answer = tbwriter_command("inspect", runs)
+    for words in ("deep/second", "loss", "scalars", "0..70", "1 gaps, the largest 20..60", "note/text_summary"):
+        assert words in answer.out
+
+
+def test_inspect_takes_tags_by_pattern(tbwriter_command, runs):
+    first = tbwriter_command("inspect", runs, "--tag", "^lo", "--json").json["runs"][0]
+    assert [tag["tag"] for tag in first["tags"]] == ["loss"]
+
+
+def test_inspect_says_which_reader_hides_what(tbwriter_command, tmp_path):
+    shown = {}
+    for case in ("double", "double-later", "no-metadata", "many", "late-metadata"):
+        (run,) = tbwriter_command("inspect", put(tmp_path / case, case), "--json").json["runs"]
+        shown[case] = (run["tags"][0]["python_reader"], run["tags"][0]["data_server"])
+    assert shown == {
+        "double": ("all", "nothing: scalars stored as DT_DOUBLE of rank 0"),
+        "double-later": ("all", "5: scalars stored as DT_DOUBLE of rank 0"),
+        "no-metadata": ("nothing: no value says which plugin shows it",) * 2,
+        "many": ("1000 of them",) * 2,
+        "late-metadata": ("all", "nothing: the first value has no metadata"),
+    }
+
+
+def test_inspect_of_damage_ends_with_1_and_tells_it(tbwriter_command, tmp_path):
+    answer = tbwriter_command("inspect", put(tmp_path, "bad-data"), "--json")
+    assert answer.code == 1
+    assert answer.json["runs"][0]["files"][0]["damaged_places"] == 1
+    assert "1 places" in tbwriter_command("inspect", tmp_path).out
+
+
+def test_many_runs_are_inspected_by_several_processes(tbwriter_command, runs):
+    one, two = (tbwriter_command("inspect", runs, "--json", "--jobs", jobs).json for jobs in (1, 2))
+    assert one == two
+
+
+# ---- verify
+
+
+def test_verify_ends_with_0_for_good_files(tbwriter_command, runs):
+    answer = tbwriter_command("verify", runs, "--json")
+    assert (answer.code, answer.json["ok"], len(answer.json["files"])) == (0, True, 2)
+    assert tbwriter_command("verify", runs).out.count("good") == 2
+
+
+def test_verify_ends_with_1_for_damage_and_tells_each_place(tbwriter_command, tmp_path):
+    put(tmp_path / "bad", "torn-and-more")
+    put(tmp_path / "good", "good")
+    answer = tbwriter_command("verify", tmp_path, "--json")
+    assert (answer.code, answer.json["ok"]) == (1, False)
+    assert [len(file["faults"]) for file in answer.json["files"]] == [1, 0]
+    assert "record at byte" in tbwriter_command("verify", tmp_path).out
+
+
+# ---- cat
+
+
+def test_cat_prints_every_value_as_a_line(tbwriter_command, runs):
+    lines = tbwriter_command("cat", runs / "first").lines
+    assert len(lines) == 12
+    assert lines[0] == {
+        "run": ".",
+        "step": 0,
+        "wall_time": 1000.0,
+        "tag": "loss",
+        "kind": "scalars",
+        "value": 0.0,
+    }
+    assert sum(count for *_, count in lines[-2]["value"]) == 5
+    assert lines[-1]["value"] == "[bold]文字[/bold]"
+
+
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [
+        (["--tag", "^loss$"], [0, 10, 20, 60, 70]),
+        (["--kind", "scalars", "--from-step", "10", "--to-step", "60"], [10, 20, 60]),
+        (["--kind", "text"], [1]),
+        (["--tag", "nothing"], []),
+    ],
+)
+def test_cat_takes_some(tbwriter_command, runs, options, steps):
+    assert [line["step"] for line in tbwriter_command("cat", runs / "deep", *options).lines] == steps
+
+
+def test_json_has_no_bare_nan(tbwriter_command, runs):
+    def refuse(word):
+        raise AssertionError(word)
+
+    for line in tbwriter_command("cat", runs).out.splitlines():
+        json.loads(line, parse_constant=refuse)
+    json.loads(tbwriter_command("inspect", runs, "--json").out, parse_constant=refuse)
+
+
+def test_cat_gives_images_by_size_or_whole(tbwriter_command, tmp_path):
+    pytest.importorskip("PIL")
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_image("i", np.zeros((3, 2, 2)), 1)
+    (brief,), (full,) = (tbwriter_command("cat", tmp_path, *more).lines for more in ([], ["--full"]))
+    assert brief["value"][0]["bytes"] > 50
+    assert full["value"][0]["base64"].startswith("iVBORw0KGgo")
+
+
+def test_cat_steps_over_damage(tbwriter_command, tmp_path):
+    assert [line["step"] for line in tbwriter_command("cat", put(tmp_path, "bad-length")).lines] == [
+        0, 1, 2, 3, 4, 6, 7, 8, 9,
+    ]  # fmt: skip
+
+
+# ---- all of them
+
+COMMANDS = ["inspect", "verify", "cat"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_place_without_event_files_ends_with_3_and_a_line(tbwriter_command, tmp_path, command):
+    for place in (tmp_path, tmp_path / "nowhere"):
+        answer = tbwriter_command(command, place)
+        assert answer.code == 3
+        assert str(place) in answer.err.replace("\n", "")
+
+
+@pytest.mark.parametrize("arguments", [["inspect"], ["inspect", "x", "--unknown"], ["unknown"]])
+def test_wrong_usage_ends_with_2(tbwriter_command, arguments):
+    assert tbwriter_command(*arguments).code == 2
+
+
+@pytest.mark.parametrize("given", ["no json", "[1]"])
+def test_storage_options_must_be_a_json_object(tbwriter_command, runs, given):
+    answer = tbwriter_command("verify", runs, "--storage-options", given)
+    assert answer.code == 2
+    assert "JSON" in answer.err
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "doctor"])
+def test_a_url_is_as_good_as_a_path(tbwriter_command, command):
+    with SummaryWriter("memory://test-cli/runs/one") as writer:
+        writer.add_scalar("loss", 0.5, 1)
+    answer = tbwriter_command(command, "memory://test-cli/runs")
+    fsspec.filesystem("memory").rm("/test-cli", recursive=True)
+    assert answer.code == 0
+    assert "one" in answer.out or command == "doctor"
+
+
+def test_an_event_file_is_as_good_as_a_directory(tbwriter_command, runs):
+    (path,) = (runs / "first").iterdir()
+    assert tbwriter_command("cat", path).lines == tbwriter_command("cat", runs / "first").lines
+
+
+def program(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "tbwriter", *map(str, arguments)], capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_a_reader_of_the_output_may_end_early(runs):
+    ended = subprocess.run(
+        f"{sys.executable} -m tbwriter cat {runs} | head -1", shell=True, capture_output=True, text=True, check=False
+    )
+    assert (ended.stderr, ended.stdout.count("\n")) == ("", 1)
+
+
+def test_the_command_says_its_version():
+    assert program("--version").stdout == f"tbwriter {tbwriter.__version__}\n"
+
+
+def test_without_the_extra_the_command_says_what_to_install(tmp_path):
+    """As where Typer is not installed: a finder that knows it is not there comes first."""
+    code = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("typer", "rich"):
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, Missing())
+from tbwriter.cli import main
+main()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ)
+    assert ended.returncode == 1
+    assert "pip install 'tbwriter[cli]'" in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,184 @@
+"""Each consequence that `tbwriter doctor` names, held against what the real TensorBoard shows, with both readers.
+
+A consequence is a sentence; CLAIMS says for each what must then be seen. All runs are put before TensorBoard at once.
+"""
+
+import google.protobuf.message
+import pytest
+from damaged import CASES, put
+from waiting import wait_until
+
+pytest.importorskip("typer")
+
+STEPS = list(range(10))
+# One record that is no Event ends all reloading of the Python reader: it has a test of its own.
+ALONE = "no-event"
+
+
+class Seen:
+    """What one reader shows of one case."""
+
+    def __init__(self, tensorboard, run, case):
+        self.case = case
+        self.listed = run in tensorboard.runs()
+        self._tensorboard, self._run = tensorboard, run
+
+    def curve(self, tag="loss"):
+        """[(step, value)], or None where the answer is an error or the tag is not shown."""
+        if not self.listed or tag not in self._tensorboard.tags("scalars", self._run):
+            return None
+        try:
+            return self._tensorboard.scalars(self._run, tag)
+        except (AssertionError, ValueError):  # an error of the server, or words among the numbers
+            return None
+
+    def __repr__(self):
+        return f"{self.case}: listed {self.listed}, shown {self.shown_anywhere()}, loss {self.curve()}"
+
+    @property
+    def steps(self):
+        curve = self.curve()
+        return None if curve is None else [step for step, _ in curve]
+
+    def shown_anywhere(self):
+        plugins = ("scalars", "histograms", "text")
+        return self.listed and [plugin for plugin in plugins if self._tensorboard.tags(plugin, self._run)]
+
+
+def good(seen):
+    return seen.curve() == [(step, float(step)) for step in STEPS]
+
+
+def cut(seen):
+    return seen.curve() == [(step, float(step)) for step in range(5)]
+
+
+def dropped(seen):
+    """Of steps that came twice, the new ones alone; nothing after them."""
+    return seen.curve() == [(step, float(step)) for step in range(5)] + [(step, step + 100.0) for step in (5, 6, 7)]
+
+
+def both(seen):
+    return seen.curve() == [(step, float(step)) for step in STEPS] + [(step, step + 100.0) for step in (5, 6, 7)]
+
+
+BEHIND = "shows nothing of this file behind the first of them"
+CLAIMS = {
+    BEHIND: cut,
+    BEHIND + "; other files of the run are read": lambda seen: seen.steps == [0, 1, 2, 3, 4, 7, 8, 9],
+    "shows the damaged values as if they were good, and nothing behind one that cannot be parsed": (
+        lambda seen: seen.steps == STEPS and seen.curve()[5][1] != 5.0
+    ),
+    "may show a wrong value for the first of them; shows nothing of this file behind it": lambda seen: (
+        seen.steps == [0, 1, 2, 3, 4, 5]
+    ),
+    "shows all before it; nothing that is appended behind it is ever shown": cut,
+    "lists the run without curves": lambda seen: seen.listed and not seen.shown_anywhere(),
+    "does not list the run": lambda seen: not seen.listed,
+    "goes on to the next": good,
+    "reads the others": good,
+    "shows nothing of them": lambda seen: seen.listed and not seen.shown_anywhere(),
+    "shows them": lambda seen: seen.steps == STEPS,
+    "leaves these values out": cut,
+    "answers with an error, or mixes the values of both": lambda seen: (
+        (seen.curve() is None and "scalars" in seen.shown_anywhere()) or seen.case == "histograms-then-scalars"
+    ),
+    "shows the scalars alone": cut,
+    "shows the histograms alone": lambda seen: seen.shown_anywhere() == ["histograms"],
+    "shows nothing of this file behind a NaN; leaves events out whose time is infinite": lambda seen: (
+        cut(seen) if seen.case == "nan-time" else seen.steps == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+    ),
+    "shows it by step; by wall time or relative time the curve runs back": good,
+    "shows it by step; by wall time the curve lies far away": good,
+    "draws one curve that runs through the points of all files, one after the other": (
+        lambda seen: seen.steps == [*STEPS, 0, 1, 2, 3, 4]
+    ),
+    "shows the last file's points alone from its first step on; the others' are dropped": (
+        lambda seen: seen.curve() == [(step, step + 100.0) for step in range(5)]
+    ),
+    "reads all when it starts; while it follows the run, it never goes back to the earlier file": (
+        lambda seen: good(seen) and seen.curve("val") == [(step, step + 100.0) for step in range(5)]
+    ),
+    "shows all": lambda seen: good(seen) and seen.curve("val") == [(step, step + 100.0) for step in range(5)],
+    "reads them in this order: the curve jumps back; one that follows the run never reads the second": (
+        lambda seen: seen.steps == [5, 6, 7, 8, 9, 0, 1, 2, 3, 4]
+    ),
+    "drops the points of the first at and after the steps of the second": lambda seen: seen.steps == [0, 1, 2, 3, 4],
+    "draws a line that runs back: the old points stay beside the new ones": both,
+    "drops the old points at and after the step, tag by tag": dropped,
+    "drops points of a tag at and after the step, when its steps go back": good,  # "back-no-version" has it go back
+    "shows it as any other": lambda seen: good(seen) or dropped(seen),
+    "dropped their points from step 5 on": cut,
+    "still shows the points from step 5 on, of a past that did not happen": good,
+    "draws all of them, one above the other": lambda seen: seen.steps == [0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 9],
+    "shows the last value of a step alone": lambda seen: seen.steps == STEPS,
+    "shows nothing: it goes by the name": lambda seen: not seen.listed,
+    "shows nothing of them: their names lack 'tfevents', and the records are others": lambda seen: not seen.listed,
+    "keeps a random 1000 of them, and the last": lambda seen: len(seen.steps) > 1000,
+}
+EXPLAINED = {"back-no-version": {"drops points of a tag at and after the step, when its steps go back": dropped}}
+
+
+def diagnose(place):
+    from tbwriter.cli._doctor import diagnose
+
+    return list(diagnose(str(place), None))
+
+
+@pytest.fixture(scope="module")
+def placed(tensorboards):
+    """Return a function that has one TensorBoard show all cases, and gives it back."""
+    done = set()
+
+    def of(tensorboard):
+        if tensorboard.reader not in done:
+            staging = tensorboard.logdir.parent / f"staging-{tensorboard.reader}"
+            for case in set(CASES) - {ALONE}:
+                put(staging / "doctor" / case, case)
+            staging.joinpath("doctor").rename(tensorboard.logdir / "doctor")
+            done.add(tensorboard.reader)
+        return tensorboard
+
+    return of
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case != ALONE])
+def test_a_consequence_is_what_the_reader_shows(tensorboard, placed, case):
+    placed(tensorboard)
+    run = f"doctor/{case}"
+    place = tensorboard.logdir / run
+    findings = diagnose(place)
+    for finding in findings:
+        claim = finding.python if tensorboard.reader == "python" else finding.data_server
+        holds = EXPLAINED.get(case, {}).get(claim) or CLAIMS[claim]
+        last = []
+
+        def seen(holds=holds, last=last):
+            last[:] = [Seen(tensorboard, run, case)]
+            return holds(last[0])
+
+        wait_until(seen, within=60, every=0.2, what=lambda claim=claim, last=last: f"{claim!r} of {last}")
+    if not findings and case == "good":
+        tensorboard.shows(lambda: good(Seen(tensorboard, run, case)), True)
+    if case == "marked":
+        tensorboard.shows(lambda: dropped(Seen(tensorboard, run, case)), True)
+
+
+@pytest.mark.readers
+def test_a_record_that_is_no_event_ends_the_python_readers_reloading(tmp_path):
+    multiplexer = pytest.importorskip("tensorboard.backend.event_processing.plugin_event_multiplexer")
+    (finding,) = diagnose(put(tmp_path / "run", ALONE))
+    assert finding.python == "fails at the first of them and ends reloading: nothing new of any run is shown any more"
+    reader = multiplexer.EventMultiplexer().AddRunsFromDirectory(str(tmp_path))
+    # TensorBoard's reloading thread calls this and catches nothing.
+    with pytest.raises(google.protobuf.message.DecodeError):
+        reader.Reload()
+
+
+def test_every_sentence_of_the_cases_is_held_against_a_reader(tmp_path):
+    said = set()
+    for case in CASES:
+        for finding in diagnose(put(tmp_path / case, case)):
+            said |= {finding.python, finding.data_server}
+    said.remove("fails at the first of them and ends reloading: nothing new of any run is shown any more")
+    assert said == set(CLAIMS)

@@ -1,0 +1,115 @@
+"""The sink of object stores passes the suite of every sink, on each store that can be started here."""
+
+import itertools
+from typing import ClassVar
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+import tbwriter
+from tbwriter.testing import SinkTests
+
+_numbers = itertools.count()
+
+
+class _InS3(SinkTests):
+    def open(self, name, header):
+        return tbwriter.open_sink(
+            self.place.url,
+            name=name,
+            header=header,
+            storage_options=self.place.options,
+            spool_dir=self.place.spool,
+        )
+
+    def stored(self, name):
+        return self.place.objects().get(name)
+
+
+class TestSeaweedFS(_InS3):
+    @pytest.fixture(autouse=True)
+    def _place(self, s3):
+        self.place = s3
+
+
+class TestMoto(_InS3):
+    @pytest.fixture(autouse=True)
+    def _place(self, light_s3):
+        self.place = light_s3
+
+
+class TestRclone(_InS3):
+    @pytest.fixture(autouse=True)
+    def _place(self, quirky_s3):
+        self.place = quirky_s3
+
+
+class _OfFsspec(SinkTests):
+    """`self.fs` looks behind the sink's back; `self.url` and `self.options` are the writer's."""
+
+    def open(self, name, header):
+        return tbwriter.open_sink(
+            self.url, name=name, header=header, storage_options=self.options, spool_dir=self.spool
+        )
+
+    def stored(self, name):
+        path = f"{self.url.split('://')[1]}/{name}"
+        return self.fs.cat_file(path) if self.fs.exists(path) else None
+
+
+class TestGoogle(_OfFsspec):
+    @pytest.fixture(autouse=True)
+    def _place(self, fakegcs, tmp_path):
+        gcsfs = pytest.importorskip("gcsfs")
+        self.url = f"gs://bucket/run{next(_numbers)}"
+        self.options = {"endpoint_url": fakegcs.url, "token": "anon"}
+        self.fs = gcsfs.GCSFileSystem(**self.options, use_listings_cache=False, skip_instance_cache=True)
+        self.spool = tmp_path / "spool"
+
+
+class TestAzure(_OfFsspec):
+    @pytest.fixture(autouse=True)
+    def _place(self, azurite, tmp_path):
+        adlfs = pytest.importorskip("adlfs")
+        self.url = f"az://bucket/run{next(_numbers)}"
+        self.options = {"connection_string": azurite.connection}
+        self.fs = adlfs.AzureBlobFileSystem(**self.options, use_listings_cache=False, skip_instance_cache=True)
+        self.spool = tmp_path / "spool"
+
+
+class OtherStore(MemoryFileSystem):
+    """A store that fsspec knows and we do not: pipe_file is all that it needs."""
+
+    protocol = "storage-test"
+    store: ClassVar = {}
+    pseudo_dirs: ClassVar = [""]
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return "/" + path.removeprefix("storage-test://").strip("/")
+
+
+fsspec.register_implementation("storage-test", OtherStore, clobber=True)
+
+
+class TestAnyOtherProtocol(_OfFsspec):
+    @pytest.fixture(autouse=True)
+    def _place(self, tmp_path):
+        self.url = f"storage-test://run{next(_numbers)}"
+        self.options = {}
+        self.fs = OtherStore()
+        self.spool = tmp_path / "spool"
+
+
+class TestWithoutADisk(_OfFsspec):
+    """No directory can be written: records wait in memory."""
+
+    @pytest.fixture(autouse=True)
+    def _place(self, tmp_path, monkeypatch):
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("TBWRITER_SPOOL_DIR", str(tmp_path / "file" / "below"))
+        self.url = f"storage-test://memory{next(_numbers)}"
+        self.options = {}
+        self.fs = OtherStore()
+        self.spool = None

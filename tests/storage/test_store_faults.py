@@ -1,0 +1,351 @@
+"""The store fails, the process is killed, or both: what was added is in the store in the end, once and in order."""
+
+import signal
+import threading
+
+import pytest
+from children import Child, run_well
+from event_files import steps
+from test_writer_on_s3 import make, write
+from waiting import wait_until
+
+import tbwriter
+
+FAULTS = ("503", "reset", "hang")
+WRITE = """
+from tbwriter import SummaryWriter
+import json
+url, endpoint, spool = sys.argv[1:4]
+def make(**settings):
+    return SummaryWriter(url, storage_options={"endpoint_url": endpoint}, spool_dir=spool, flush_secs=0.05, **settings)
+def write(begin, end):
+    for step in range(begin, end):
+        writer.add_scalar("loss", float(step), step)
+def wait_until_spooled():
+    while writer.stats().queued:
+        time.sleep(0.01)
+"""
+
+
+def child(place, code, **options):
+    return Child(WRITE + code, place.url, place.options["endpoint_url"], place.spool, **options)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_kill_within_an_outage_and_a_restart_lose_and_repeat_nothing(behind_proxy, proxy, tmp_path, fault):
+    code = """
+writer = make()
+write(0, 600)
+assert writer.flush(30)
+say("ready")
+wait_for_parent()
+for begin in range(600, 1200, 100):
+    write(begin, begin + 100)
+    writer.flush(0.2)
+wait_until_spooled()
+say("written")
+wait_for_parent()
+"""
+    with child(behind_proxy, code) as first:
+        first.hears("ready")
+        proxy.fault = fault
+        first.go_on()
+        first.hears("written")
+        first.send(signal.SIGKILL)
+    proxy.fault = None
+    run_well(
+        WRITE + "writer = make(); write(1200, 1800); writer.close()",
+        behind_proxy.url,
+        behind_proxy.options["endpoint_url"],
+        behind_proxy.spool,
+    )
+    assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(1800))
+    assert behind_proxy.spooled() == []
+    assert tbwriter.verify(behind_proxy.url, storage_options=behind_proxy.options).ok
+    # Readers that have looked on saw nothing old arrive after something new.
+    puts = [path for path, _ in proxy.puts()]
+    assert puts == sorted(puts)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_outage_in_mid_run_loses_nothing(behind_proxy, proxy, tmp_path, said, fault):
+    with make(behind_proxy, flush_secs=0.05) as writer:
+        for begin in range(0, 600, 10):
+            if begin == 200:
+                proxy.fault = fault
+            if begin == 400:
+                wait_until(lambda: any("the store fails" in line for line in said()) or fault == "hang", within=20)
+                proxy.fault = None
+            write(writer, begin, begin + 10)
+            writer.flush(0.05)
+        assert writer.flush(60)
+        assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(600))
+    assert behind_proxy.spooled() == []
+    if fault != "hang":
+        assert [line.split(": ")[1].split(" after")[0].split(",")[0] for line in said()] == [
+            "the store fails",
+            "the store works again",
+        ]
+
+
+def test_a_store_that_is_down_at_construction_does_not_stop_the_training(behind_proxy, proxy, tmp_path, said):
+    proxy.fault = "reset"
+    with make(behind_proxy) as writer:
+        write(writer, 0, 100)
+        assert not writer.flush(0.5)
+        assert "the store fails, the data waits in" in said()[0]
+        proxy.fault = None
+        assert writer.flush(30)
+    assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(100))
+
+
+def test_a_store_that_hangs_at_construction_holds_it_up_for_less_than_ten_seconds(behind_proxy, proxy):
+    proxy.fault = "hang"
+    writer = []
+    thread = threading.Thread(target=lambda: writer.append(make(behind_proxy)))
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    writer[0].close(0)
+
+
+def test_while_a_flush_waits_for_a_store_that_hangs_later_entries_reach_the_spool(behind_proxy, proxy, tmp_path):
+    code = """
+writer = make()
+say("ready")
+wait_for_parent()
+write(0, 10)
+flushing = threading.Thread(target=writer.flush, daemon=True)
+flushing.start()
+for begin in range(10, 500, 10):
+    write(begin, begin + 10)
+    wait_until_spooled()
+assert flushing.is_alive()
+say("written")
+wait_for_parent()
+"""
+    with child(behind_proxy, code) as first:
+        first.hears("ready")
+        proxy.fault = "hang"
+        first.go_on()
+        first.hears("written")
+        first.send(signal.SIGKILL)
+    proxy.fault = None
+    (report,) = tbwriter.ship(behind_proxy.spool, storage_options=behind_proxy.options)
+    assert report.error is None
+    assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(500))
+
+
+def test_a_close_while_the_store_hangs_returns_in_time_says_what_is_left_and_ship_sends_it(
+    behind_proxy, proxy, tmp_path, said
+):
+    writer = make(behind_proxy)
+    write(writer, 0, 100)
+    assert writer.flush(30)
+    proxy.fault = "hang"
+    write(writer, 100, 200)
+    closing = threading.Thread(target=writer.close, args=(0.5,))
+    closing.start()
+    closing.join(5)
+    assert not closing.is_alive()
+    (line,) = [line for line in said() if "closed with" in line]
+    (directory,) = behind_proxy.spool.iterdir()
+    assert str(directory) in line
+    assert "tbwriter ship" in line
+    assert not writer.flush()
+    proxy.fault = None
+    (report,) = tbwriter.ship(behind_proxy.spool, storage_options=behind_proxy.options)
+    assert report.url == behind_proxy.url
+    assert report.error is None
+    assert report.files == 1
+    assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(200))
+    assert list(behind_proxy.spool.iterdir()) == []
+    assert tbwriter.ship(behind_proxy.spool) == []
+
+
+def test_the_next_writer_of_the_same_process_sends_what_a_close_left_first(behind_proxy, proxy, tmp_path):
+    proxy.fault = "hang"
+    writer = make(behind_proxy)
+    write(writer, 0, 100)
+    writer.close(0.2)
+    proxy.fault = None
+    with make(behind_proxy) as writer:
+        write(writer, 100, 200)
+    assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(200))
+    puts = [path for path, _ in proxy.puts()]
+    assert puts == sorted(puts)
+
+
+def test_a_flush_without_a_timeout_gives_up_on_a_store_that_hangs_and_the_next_at_once(
+    behind_proxy, proxy, monkeypatch
+):
+    from tbwriter import _async
+
+    monkeypatch.setattr(_async, "_STALLED_SECS", 1.0)
+    writer = make(behind_proxy)
+    proxy.fault = "hang"
+    write(writer, 0, 10)
+    assert not writer.flush()
+    monkeypatch.setattr(_async, "_STALLED_SECS", 1000.0)
+    write(writer, 10, 20)
+    assert not writer.flush()
+    proxy.fault = None
+    wait_until(lambda: writer.flush(5), within=30)
+    writer.close()
+
+
+def test_ship_leaves_what_belongs_to_a_living_writer(behind_proxy, proxy):
+    with make(behind_proxy) as writer:
+        proxy.fault = "503"
+        write(writer, 0, 10)
+        writer.flush(0.1)
+        assert tbwriter.ship(behind_proxy.spool) == []
+        proxy.fault = None
+
+
+def test_ship_says_why_something_is_left(light_s3, tmp_path):
+    writer = make(light_s3)
+    writer.add_scalar("loss", 1.0, 1)
+    light_s3.client.meta.events.register("before-send.s3", lambda **_: None)
+    (directory,) = light_s3.spool.iterdir()
+    about = (directory / "url.json").read_text()
+    writer.close()
+    directory.mkdir()
+    (directory / "url.json").write_text(about.replace("s3://bucket/", "s3://no-such-bucket/"))
+    (directory / "events.out.tfevents.1.x").write_bytes(b"x")
+    (report,) = tbwriter.ship(directory)
+    assert report.files == 0
+    assert "bucket does not exist" in report.error
+    assert (directory / "events.out.tfevents.1.x").exists()
+
+
+def test_ship_needs_a_directory(tmp_path):
+    with pytest.raises(FileNotFoundError, match="is no directory"):
+        tbwriter.ship(tmp_path / "nothing")
+
+
+# ---- ends of the process
+
+
+ENDS = {
+    "normal end": "",
+    "exception": "raise RuntimeError('boom')",
+    "sys.exit": "sys.exit(3)",
+    "forgotten": "del writer",
+    "end of a forked worker": """
+import multiprocessing
+def work():
+    global writer
+    url_of_child = url + "/child"
+    writer = SummaryWriter(url_of_child, storage_options={"endpoint_url": endpoint}, spool_dir=spool)
+    write(0, 5)
+process = multiprocessing.get_context("fork").Process(target=work)
+process.start()
+process.join(30)
+assert process.exitcode == 0
+""",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_program_that_ends_without_close_has_stored_everything(s3, tmp_path, end):
+    # By name: Python's executors, which look names up, take no work at exit.
+    endpoint = s3.options["endpoint_url"].replace("127.0.0.1", "localhost")
+    with Child(WRITE + "writer = make()\nwrite(0, 5)\n" + ENDS[end], s3.url, endpoint, s3.spool) as program:
+        program.end(60)
+    seen = s3.download(tmp_path / "seen")
+    assert steps(seen, "loss") == list(range(5))
+    if "forked" in end:
+        assert steps(seen / "child", "loss") == list(range(5))
+    assert s3.spooled() == []
+
+
+def test_a_forked_child_neither_ships_nor_keeps_the_spool_of_a_killed_parent(behind_proxy, proxy, tmp_path):
+    code = """
+writer = make()
+say("ready")
+wait_for_parent()
+write(0, 100)
+wait_until_spooled()
+pid = os.fork()
+if pid == 0:
+    writer.add_scalar("loss", -1.0, -1)
+    assert not writer.flush(1)
+    say("forked")
+    wait_for_parent()
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+    with child(behind_proxy, code) as first:
+        first.hears("ready")
+        proxy.fault = "503"
+        first.go_on()
+        first.hears("forked")
+        first.send(signal.SIGKILL)
+        wait_until(first.has_ended, within=20)
+        proxy.fault = None
+        (report,) = tbwriter.ship(behind_proxy.spool, storage_options=behind_proxy.options)
+        assert report.error is None
+    assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(100))
+
+
+def test_a_shipper_process_sends_what_a_killed_training_left(behind_proxy, proxy, tmp_path):
+    code = """
+writer = make(shipper="process")
+say("ready")
+wait_for_parent()
+write(0, 300)
+writer.add_scalars("sub", {"a": 1.0}, 1)
+wait_until_spooled()
+say("written")
+wait_for_parent()
+"""
+    with child(behind_proxy, code) as first:
+        first.hears("ready")
+        proxy.fault = "503"
+        first.go_on()
+        first.hears("written")
+        first.send(signal.SIGKILL)
+    proxy.fault = None
+    wait_until(lambda: not list(behind_proxy.spool.iterdir()), within=60, what="the spool is empty")
+    seen = behind_proxy.download(tmp_path / "seen")
+    assert steps(seen, "loss") == list(range(300))
+    assert steps(seen / "sub_a", "sub") == [1]
+
+
+def test_two_writers_of_one_url_ship_files_of_their_own(s3, tmp_path):
+    with make(s3) as first, make(s3) as second:
+        write(first, 0, 10)
+        write(second, 10, 20)
+        assert first.flush(30)
+        assert second.flush(30)
+        assert len(s3.names()) == 2
+        assert sorted(steps(s3.download(tmp_path / "seen"), "loss")) == list(range(20))
+
+
+def test_two_writers_that_begin_in_one_second_while_the_store_is_down_take_different_names(
+    behind_proxy, proxy, monkeypatch
+):
+    from tbwriter import _settings
+
+    proxy.fault = "reset"
+    monkeypatch.setattr(_settings.time, "time", lambda: 1_800_000_000.0)
+    with make(behind_proxy), make(behind_proxy):
+        proxy.fault = None
+    assert len(behind_proxy.names()) == 2
+
+
+def test_a_spool_that_is_deleted_under_a_writer_is_said_and_not_claimed_as_stored(behind_proxy, proxy, tmp_path, said):
+    writer = make(behind_proxy)
+    proxy.fault = "503"
+    write(writer, 0, 10)
+    writer.flush(0.2)
+    for path in behind_proxy.spool.rglob("*tfevents*"):
+        path.unlink()
+    proxy.fault = None
+    assert not writer.flush(3)
+    write(writer, 10, 20)
+    assert not writer.flush(0.5)
+    writer.close()
+    assert any("lost from the spool" in line for line in said())
+    assert steps(behind_proxy.download(tmp_path / "seen"), "loss")[-10:] == list(range(10, 20))

@@ -1,0 +1,51 @@
+import pytest
+
+from tbwriter._summary import CustomScalars, check_layout, decode, event
+
+LAYOUT = {"losses": {"all": ["Multiline", ["loss.*"]], "band": ["Margin", ["v", "lo", "hi"]]}, "other": {}}
+
+
+def test_a_layout_comes_back_as_it_was():
+    summary = CustomScalars(check_layout(LAYOUT))
+    (read,) = decode(event(summary.values(True), 0, 1.0), {}).values
+    assert read.data == {"losses": {"all": ("Multiline", ("loss.*",)), "band": ("Margin", ("v", "lo", "hi"))}}
+    assert check_layout(read.data) == check_layout(LAYOUT)
+
+
+def test_later_values_carry_no_metadata():
+    assert not CustomScalars(check_layout(LAYOUT)).values(False)[0].HasField("metadata")
+
+
+@pytest.mark.parametrize(
+    "layout", [None, [], {"c": None}, {"c": {"t": None}}, {"c": {"t": ["Multiline"]}}, {"c": {"t": "Multiline"}}]
+)
+def test_another_form_is_refused(layout):
+    with pytest.raises(
+        TypeError, match=r"^layout.* is .*, want {category: {title: \['Multiline' or 'Margin', \[tags\]"
+    ):
+        check_layout(layout)
+
+
+@pytest.mark.parametrize("kind", ["multiline", "Bars", None])
+def test_another_kind_of_chart_is_refused(kind):
+    with pytest.raises(ValueError, match=r"^chart 't': want 'Multiline' or 'Margin', got "):
+        check_layout({"c": {"t": [kind, ["a"]]}})
+
+
+@pytest.mark.parametrize("tags", ["loss", [], None, {"a": 1}])
+def test_no_list_of_tags_is_refused(tags):
+    with pytest.raises(TypeError, match=r"^chart 't': tags must be a list of tags, got "):
+        check_layout({"c": {"t": ["Multiline", tags]}})
+
+
+@pytest.mark.parametrize("tags", [["a"], ["a", "b"], ["a", "b", "c", "d"]])
+def test_a_margin_chart_of_other_than_three_tags_is_refused(tags):
+    with pytest.raises(ValueError, match=r"^chart 't': a margin chart has three tags, value, lower and upper; got \d$"):
+        check_layout({"c": {"t": ["Margin", tags]}})
+
+
+def test_a_tag_that_is_no_regular_expression_is_refused_with_a_way_out():
+    with pytest.raises(
+        ValueError, match=r"^chart 't': tag 'loss\(' is no regular expression .*; write re.escape\(tag\)$"
+    ):
+        check_layout({"c": {"t": ["Multiline", ["loss("]]}})
