@@ -13,10 +13,11 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "encode": {"rounds": 7},
     "collect_freq": {"block_steps": 100},
     "sinks": {"rounds": 5},
+    "callback": {"rounds": 9},
 }
 """What a command measures by default, where that is not Setting's."""
 
-ALONE = frozenset({"encode", "sinks", "ranks", "soak"})
+ALONE = frozenset({"encode", "callback", "sinks", "ranks", "soak"})
 """Commands that measure tbwriter alone."""
 
 QUICK: dict[str, Any] = {
