@@ -1,5 +1,6 @@
 """A shared file system that fails, stalls or caches: a real mount, whose server's side the tests look at."""
 
+import signal
 import threading
 import time
 
@@ -187,6 +188,27 @@ os._exit(0)
         ended = child.end()
     assert ended.returncode == 0
     assert "storage hangs; closed with 999 values not stored" in ended.err
+
+
+def test_after_kill_9_another_machine_sees_all_that_was_flushed(mount):
+    """And what was not is gone with the client's cache, as when its machine fails."""
+    mount.tell(write_back=True)
+    code = """
+writer = SummaryWriter(logdir, flush_secs=3600)
+for step in range(500):
+    writer.add_scalar("a", float(step), step)
+assert writer.flush()
+for step in range(500, 600):
+    writer.add_scalar("a", float(step), step)
+say("ready")
+wait_for_parent()
+"""
+    with Child(code, mount.path / "run") as child:
+        child.hears()
+        child.send(signal.SIGKILL)
+        child.end()
+    assert steps(mount.server / "run", "a") == list(range(500))
+    assert statuses(mount.server / "run") == ["clean"]
 
 
 def test_by_default_a_mount_is_flushed_every_five_seconds(mount):
