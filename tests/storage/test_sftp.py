@@ -241,6 +241,14 @@ def test_a_wrong_password_is_an_error_at_construction_that_does_not_show_it(plac
     assert "wrong-horse" not in str(raised.value)
 
 
+def test_what_is_on_the_server_is_read_back(place):
+    with place.writer() as writer:
+        writer.add_scalar("a", 1.0, 1)
+        assert writer.flush(timeout=PATIENCE_SECS)
+    events = tbwriter.read_events(place.url, storage_options=place.options)
+    assert [(event.step, value.scalar()) for event in events for value in event.values] == [(1, 1.0)]
+
+
 def test_a_password_in_the_url_works_and_is_shown_nowhere(place, caplog):
     options = {"storage_options": {"look_for_keys": False, "allow_agent": False}, "spool_dir": place.spool}
     url = place.url.replace("@", ":{}@")
