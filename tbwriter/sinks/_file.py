@@ -300,19 +300,19 @@ class FileSink:
         return self._status
 
     def close(self, timeout: float = 10.0) -> SinkStatus:
-        """Sync and close the file."""
-        del timeout  # as in flush
-        self._seal()
+        """Sync and close the file; without any time left only close it."""
+        self._seal(sync=timeout > 0)
         return self.status()
 
-    def _seal(self) -> None:
+    def _seal(self, *, sync: bool = True) -> None:
         """Cut a torn last record, sync and close the handle. Errors are noted: a sealed file is not touched again."""
-        if self._fd < 0 and not self._unsynced:
+        if self._fd < 0 and not (self._unsynced and sync):
             return
         if self._failed:
             self._keep_whole_records()
         doubtful = self._doubtful
-        self._try_to_sync()
+        if sync:
+            self._try_to_sync()
         self._untold = self._untold or (self._doubtful and not doubtful)
         try:
             if self._fd >= 0:
