@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
 
 from tbwriter.sinks._base import Durability, Sink, SinkStatus
+from tbwriter.sinks._credentials import without_user
 from tbwriter.sinks._file import FileSink
 from tbwriter.sinks._memory import MemorySink
 from tbwriter.sinks._mounts import file_system, is_shared
@@ -43,6 +44,7 @@ __all__ = [
     "put_file",
     "register_sink",
     "ship",
+    "without_user",
 ]
 
 PathLike = os.PathLike[str]

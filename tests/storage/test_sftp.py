@@ -19,7 +19,7 @@ from tbwriter import SinkError, SummaryWriter
 from tbwriter.testing import SinkTests
 
 _numbers = itertools.count()
-USER, PASSWORD = "trainer", "correct horse"
+USER, PASSWORD = "trainer", "correct-horse"
 PATIENCE_SECS = 30
 NEVER_SECS = 3600
 
@@ -235,10 +235,34 @@ def test_after_kill_9_in_an_outage_the_next_run_sends_what_was_left(place):
 
 
 def test_a_wrong_password_is_an_error_at_construction_that_does_not_show_it(place):
-    place.options["password"] = "wrong horse"
+    place.options["password"] = "wrong-horse"
     with pytest.raises(SinkError, match=r"sftp://.*127\.0\.0\.1:.*AuthenticationException") as raised:
         place.writer()
-    assert "wrong horse" not in str(raised.value)
+    assert "wrong-horse" not in str(raised.value)
+
+
+def test_what_is_on_the_server_is_read_back(place):
+    with place.writer() as writer:
+        writer.add_scalar("a", 1.0, 1)
+        assert writer.flush(timeout=PATIENCE_SECS)
+    events = tbwriter.read_events(place.url, storage_options=place.options)
+    assert [(event.step, value.scalar()) for event in events for value in event.values] == [(1, 1.0)]
+
+
+def test_a_password_in_the_url_works_and_is_shown_nowhere(place, caplog):
+    options = {"storage_options": {"look_for_keys": False, "allow_agent": False}, "spool_dir": place.spool}
+    url = place.url.replace("@", ":{}@")
+    with SummaryWriter(url.format(PASSWORD), **options) as writer:
+        writer.add_scalar("a", 1.0, 1)
+        writer.add_scalars("m", {"x" * 300: 1.0}, 1)
+        writer.flush(timeout=PATIENCE_SECS)
+        shown = [repr(writer), repr(writer.stats()), repr(writer.__getstate__())]
+    with pytest.raises(SinkError) as raised:
+        SummaryWriter(url.format("wrong-horse"), **options)
+    shown += [str(raised.value), repr(raised.value), *(record.getMessage() for record in caplog.records)]
+    shown += [path.read_text() for path in place.spool.rglob("url.json")]
+    assert scalars(place.path, "a") == [(1, 1.0)]
+    assert not [text for text in shown if "horse" in text]
 
 
 def test_a_server_that_is_down_at_construction_gets_everything_later(place):
