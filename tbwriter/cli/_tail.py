@@ -6,7 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,11 +14,10 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from tbwriter import _record, _summary, _tree, sinks
+from tbwriter import _summary, _tree, reader, sinks
 from tbwriter._tree import Found
 from tbwriter.cli import _common, _writing
 from tbwriter.cli._curves import sparkline
-from tbwriter.errors import CorruptRecordError, TruncatedRecordError
 
 _SPARK = 40
 
@@ -42,28 +41,11 @@ class Follower:
     def _file(self, run: str, found: Found) -> Iterator[tuple[str, str, int, float, float]]:
         offset = self._offsets.get(found.path, 0)
         try:
-            with sinks.open_file(found.path, self._options) as file:
-                file.seek(offset)
-                for record in self._records(file, found.path, offset):
-                    yield from self._values(run, record)
+            for record in reader.read_records(found.path, offset=offset, storage_options=self._options):
+                self._offsets[found.path] = record.end
+                yield from self._values(run, record.data)
         except FileNotFoundError:
             return  # deleted meanwhile
-
-    def _records(self, file: BinaryIO, path: str, offset: int) -> Iterator[bytes]:
-        reader = _record.RecordReader(file, path, offset=offset)
-        while True:
-            try:
-                record = reader.read()
-            except TruncatedRecordError:
-                return  # the rest comes with the next call
-            except CorruptRecordError:
-                if reader.resync() is None:
-                    return
-                continue
-            self._offsets[path] = reader.offset
-            if record is None:
-                return
-            yield record.data
 
     def _values(self, run: str, data: bytes) -> Iterator[tuple[str, str, int, float, float]]:
         try:
