@@ -89,6 +89,13 @@ def complete_reference(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] += "\n## More\n\n```{eval-rst}\n" + "\n".join(directives) + "```\n"
 
 
+def complete_index(app: Sphinx, page: str, source: list[str]) -> None:
+    """Add pages that nobody has put into the contents yet to their end."""
+    missing = sorted(app.env.found_docs - {page, *source[0].splitlines()})
+    if page == "index" and missing:
+        source[0] += "\n```{toctree}\n:caption: More\n:hidden:\n\n" + "\n".join(missing) + "\n```\n"
+
+
 def resolve_private(
     app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, content: nodes.TextElement
 ) -> nodes.reference | None:
@@ -103,4 +110,5 @@ def resolve_private(
 def setup(app: Sphinx) -> None:
     """Connect the functions above."""
     app.connect("source-read", complete_reference)
+    app.connect("source-read", complete_index)
     app.connect("missing-reference", resolve_private)
