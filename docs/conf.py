@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
+import re
 
 from docutils import nodes
 from sphinx import addnodes
@@ -34,6 +36,8 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 
 default_role = "code"  # the docstrings write `name` as Markdown does
+# Fields as a list: with a target of its own, a field `bytes` would be what every annotation `bytes` leads to.
+napoleon_use_ivar = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
@@ -52,24 +56,51 @@ PACKAGES = ("tbwriter", "tbwriter.testing", "msbridge")
 
 
 @functools.cache
-def public_names() -> dict[str, str]:
-    """Return, for every public name by its private home, where the reference documents it."""
-    homes = {}
-    for package in PACKAGES:
-        module = importlib.import_module(package)
-        for name in module.__all__:
-            value = getattr(module, name)
-            home = getattr(value, "__module__", None)
-            if home is not None:
-                homes.setdefault(f"{home}.{name}", f"{package}.{name}")
-    return homes
+def public_names() -> dict[str, object]:
+    """Return every public class and function by its public name."""
+    modules = {package: importlib.import_module(package) for package in PACKAGES}
+    return {
+        f"{package}.{name}": getattr(module, name)
+        for package, module in modules.items()
+        for name in module.__all__
+        if not name.startswith("_")
+    }
+
+
+@functools.cache
+def homes() -> dict[str, str]:
+    """Return the public name of every class and function by the place where it is written."""
+    return {
+        f"{value.__module__}.{name.rpartition('.')[2]}": name
+        for name, value in reversed(public_names().items())
+        if hasattr(value, "__module__")
+    }
+
+
+def complete_reference(app: Sphinx, page: str, source: list[str]) -> None:
+    """Add public names that nobody has put into a group of the reference yet to its end."""
+    del app
+    missing = [name for name in public_names() if not re.search(rf":: {re.escape(name)}$", source[0], re.MULTILINE)]
+    if page != "api" or not missing:
+        return
+    classes = [name for name in missing if inspect.isclass(public_names()[name])]
+    directives = [f".. autoclass:: {name}\n   :members:\n" for name in classes]
+    directives += [f".. autofunction:: {name}\n" for name in missing if name not in classes]
+    source[0] += "\n## More\n\n```{eval-rst}\n" + "\n".join(directives) + "```\n"
+
+
+def complete_index(app: Sphinx, page: str, source: list[str]) -> None:
+    """Add pages that nobody has put into the contents yet to their end."""
+    missing = sorted(app.env.found_docs - {page, *source[0].splitlines()})
+    if page == "index" and missing:
+        source[0] += "\n```{toctree}\n:caption: More\n:hidden:\n\n" + "\n".join(missing) + "\n```\n"
 
 
 def resolve_private(
     app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, content: nodes.TextElement
 ) -> nodes.reference | None:
     """Lead an annotation, which names a class by the module it lives in, to the public name."""
-    target = public_names().get(node.get("reftarget", ""))
+    target = homes().get(node.get("reftarget", ""))
     if node.get("refdomain") != "py" or target is None:
         return None
     python = env.domains.python_domain
@@ -77,5 +108,7 @@ def resolve_private(
 
 
 def setup(app: Sphinx) -> None:
-    """Connect `resolve_private`."""
+    """Connect the functions above."""
+    app.connect("source-read", complete_reference)
+    app.connect("source-read", complete_index)
     app.connect("missing-reference", resolve_private)
