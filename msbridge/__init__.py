@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tbwriter import __version__
 
 if TYPE_CHECKING:
+    from msbridge.actions import RaiseCollectFreq, ScaleLearningRate, StopTraining
     from msbridge.callback import TensorBoardCallback
     from msbridge.collectors import (
         Collector,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         Write,
         default_collectors,
     )
+    from msbridge.custom_loop import monitor
 
 __all__ = [
     "Collector",
@@ -60,7 +62,10 @@ __all__ = [
     "MovingAverage",
     "NotGivenError",
     "OptimizerState",
+    "RaiseCollectFreq",
+    "ScaleLearningRate",
     "Series",
+    "StopTraining",
     "SummaryOps",
     "TensorBoardCallback",
     "Throughput",
@@ -70,7 +75,17 @@ __all__ = [
     "Write",
     "__version__",
     "default_collectors",
+    "monitor",
 ]
+
+
+_MODULES = {
+    "monitor": "msbridge.custom_loop",
+    "RaiseCollectFreq": "msbridge.actions",
+    "ScaleLearningRate": "msbridge.actions",
+    "StopTraining": "msbridge.actions",
+    "TensorBoardCallback": "msbridge.callback",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -78,7 +93,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = import_module("msbridge.callback" if name == "TensorBoardCallback" else "msbridge.collectors")
+    module = import_module(_MODULES.get(name, "msbridge.collectors"))
     value = globals()[name] = getattr(module, name)
     return value
 

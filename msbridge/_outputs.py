@@ -27,6 +27,8 @@ def parse_outputs(net_outputs: Any) -> Outputs:
     a flag. Any other tuple is a network with several outputs, of which the first is the loss, as MindSpore's own
     LossMonitor reads it. A list holds the losses of micro-batches.
     """
+    if isinstance(net_outputs, Outputs):
+        return net_outputs
     if not isinstance(net_outputs, tuple) or not net_outputs:
         return Outputs(loss=net_outputs)
     if len(net_outputs) < 2 or not _is_flag(net_outputs[1]):

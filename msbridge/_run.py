@@ -59,6 +59,11 @@ def writes(rank: Rank, ranks: Ranks) -> bool:
     return bool(ranks(rank.rank)) if callable(ranks) else rank.rank in ranks
 
 
+def first_writing(size: int, ranks: Ranks) -> int | None:
+    """Give the first of `size` ranks that writes, None when none does."""
+    return next((rank for rank in range(size) if writes(Rank(rank, size), ranks)), None)
+
+
 class StepCounter:
     """Turn MindSpore's step number, which starts again with every `Model.train`, into the run's global step.
 

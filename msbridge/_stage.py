@@ -10,6 +10,7 @@ import numpy as np
 from msbridge._clock import Clock
 from msbridge._device import is_tensor
 from msbridge._outputs import Outputs
+from msbridge._reduce import Reducer
 from msbridge._schedule import Schedule
 from msbridge._tape import Series
 from msbridge.collectors._base import Collector, Context, History, NotGivenError, Training, Value, Write, overrides
@@ -48,6 +49,14 @@ class _Recorded(Collector):
         return "record()"
 
 
+class _Reduced(Collector):
+    """What all ranks gave together."""
+
+    @property
+    def name(self) -> str:
+        return "reduce"
+
+
 class Stage:
     """The collectors of one training. One that fails is told of once and asked no more.
 
@@ -67,6 +76,10 @@ class Stage:
         self._heavy_schedule = heavy_schedule
         self._observe = observe
         self._find()
+
+    def light(self) -> "Stage":
+        """Give a stage without what costs much and what needs the tap: for a rank that draws nothing."""
+        return Stage(c for c in self._collectors if not c.heavy and (not c.uses_tap or overrides(c, "current")))
 
     def begin(self, training: Training) -> None:
         """Let the collectors prepare."""
@@ -92,11 +105,23 @@ class Stage:
         return self._on_schedule
 
     def ask(
-        self, collectors: Iterable[Collector], context: Context, recorded: Mapping[str, Value], wall_time: float
+        self,
+        collectors: Iterable[Collector],
+        context: Context,
+        recorded: Mapping[str, Value],
+        wall_time: float,
+        reducer: Reducer | None = None,
     ) -> Collection:
         """Collect {tag: value}; device tensors are noted in the context's transfer."""
         asked = [*collectors, *([_Recorded(recorded)] if recorded else [])]
-        answers = [_Answer(collector, self._ask(collector, context)) for collector in asked]
+        raw: dict[str, Value] = {}
+        answers = [_Answer(collector, self._ask(collector, context, raw)) for collector in asked]
+        if reducer is not None:
+            for collector in list(self._collectors):
+                raw |= self._guard(collector, context.step, collector.current, context) or {}
+            gathered = reducer.gather(raw)
+            if reducer.draws:
+                answers.append(_Answer(_Reduced(), dict(reducer.read(gathered, context.transfer))))
         return Collection(context.step, wall_time, [answer for answer in answers if answer.values])
 
     def series(self, history: History) -> list[_Answer]:
@@ -168,12 +193,13 @@ class Stage:
         )  # fmt: skip
         found.extend(tag, value)
 
-    def _ask(self, collector: Collector, context: Context) -> dict[str, Any]:
+    def _ask(self, collector: Collector, context: Context, raw: dict[str, Value]) -> dict[str, Any]:
+        """Ask one collector, and leave in `raw` what it answered."""
+
         def collect() -> dict[str, Any]:
-            return {
-                tag: context.transfer.scalar(value) if is_tensor(value) else value
-                for tag, value in collector.collect(context).items()
-            }
+            values = collector.collect(context)
+            raw.update(values)
+            return {tag: context.transfer.scalar(v) if is_tensor(v) else v for tag, v in values.items()}
 
         return self._guard(collector, context.step, collect) or {}
 
@@ -198,7 +224,7 @@ class Stage:
         return None
 
     def _drop(self, collector: Collector, why: str) -> None:
-        if isinstance(collector, _Recorded):
+        if isinstance(collector, _Recorded | _Reduced):
             _log.warning("%s", why)
         elif collector in self._collectors:
             self._collectors.remove(collector)

@@ -25,10 +25,10 @@ COUNT_MODULUS = 1 << 20  # a count is read as float32: stay far below 2**24; a m
 _FEW = 1 << 14  # up to so many elements, adding in sequence loses less than 1e-5
 _numbers = itertools.count()  # Parameters of one graph need different names
 
-_half_square_sum = ops.MultitypeFuncGraph("msbridge_half_square_sum")
+half_square_sum = ops.MultitypeFuncGraph("msbridge_half_square_sum")
 
 
-@_half_square_sum.register("Tensor")  # type: ignore[untyped-decorator]
+@half_square_sum.register("Tensor")  # type: ignore[untyped-decorator]
 def _half_square_sum_dense(grad: Any) -> Any:
     grad = ops.Cast()(grad, ms.float32)
     if grad.size <= _FEW:
@@ -127,7 +127,7 @@ class GradTap(nn.Cell):  # type: ignore[misc]
 
     def note(self, *grads: Any) -> Any:
         """Write the row of this step to the ring."""
-        halves = self.half_square_sums(_half_square_sum, grads)
+        halves = self.half_square_sums(half_square_sum, grads)
         row: tuple[Any, ...] = (self.add_n(halves),)
         for schedule in self.schedules:
             row = (*row, self.reshape(self.cast(schedule(self.global_step), ms.float32), ()))

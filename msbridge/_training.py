@@ -8,6 +8,7 @@ from msbridge._clock import Clock
 from msbridge._device import Transfer, touch_numpy
 from msbridge._install import NoTapError, install, remove
 from msbridge._outputs import parse_outputs
+from msbridge._reduce import Reducer
 from msbridge._run import StepCounter
 from msbridge._schedule import Schedule
 from msbridge._stage import Collection, Stage
@@ -38,6 +39,7 @@ class WatchedTraining:
         transfer_secs: float,
         observe: Callable[[Mapping[str, Series]], None] | None = None,
         heavy_schedule: Schedule | None = None,
+        reducer: Reducer | None = None,
     ) -> None:
         touch_numpy()
         self.clock = Clock(params)
@@ -46,6 +48,8 @@ class WatchedTraining:
         self._steps = steps
         self._tokens_per_step = tokens_per_step
         self._transfer_secs = transfer_secs
+        self._reducer = reducer
+        self._is_silent = False
         self._network = params.train_network
         self._optimizer = params.get("optimizer") or getattr(self._network, "optimizer", None)
         self._collected = 0  # the last step at which the callback's own schedule was due
@@ -104,6 +108,15 @@ class WatchedTraining:
         if is_first or irregular or time.perf_counter() - self._last_transfer >= self._transfer_secs:
             self.deliver(writer)
 
+    def take_part(self, params: Any, schedule: Schedule) -> None:
+        """End a step on a rank that draws nothing, but whose values others want."""
+        step = self._steps.now(params)
+        last, self._steps.last = self._steps.last, step
+        is_first = self.clock.is_first
+        self.clock.step_end(step, step - last, params)
+        if is_first or schedule.due(last + 1, step):
+            self._collect(params, self._stage.on_schedule(), {}, on_schedule=True)
+
     def finish(self, recorded: Mapping[str, Value], params: Any, writer: SummaryWriter) -> None:
         """Write, at the training's end, what waits for a transfer that will not come: one more copy."""
         if self.clock.is_first:
@@ -137,7 +150,14 @@ class WatchedTraining:
             tap=None if self._tape is None else self._tape.tap,
             no_tap=self._no_tap,
         )
-        self._waiting.append(self._stage.ask(collectors, context, recorded, self.clock.last_wall_time()))
+        collection = self._stage.ask(
+            collectors, context, recorded, self.clock.last_wall_time(), self._reducer if on_schedule else None
+        )
+        if self._is_silent:
+            self._transfer = Transfer()
+            self.clock.forget()
+            return
+        self._waiting.append(collection)
         self._transfer.seal()
 
     def deliver(self, writer: SummaryWriter) -> None:
@@ -159,6 +179,18 @@ class WatchedTraining:
             silent = self._silent >= _MOST_SILENT and step - self._silent_since >= _MOST_SILENT_STEPS
             if silent or reading.failure:
                 self._give_up_tap()
+
+    def silence(self) -> None:
+        """Draw nothing from here on. Where ranks reduce together this one still takes part."""
+        self._is_silent = True
+        self._stage = self._stage.light()
+        self._transfer, self._waiting = Transfer(), []
+        self.stop()
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether other ranks wait for this one."""
+        return self._reducer is not None
 
     def stop(self) -> None:
         """Take the tap out."""

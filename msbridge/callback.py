@@ -1,4 +1,7 @@
-"""The callback that goes into `Model.train`, `Model.fit` or `Model.eval`."""
+"""The callback that goes into `Model.train`, `Model.fit` or `Model.eval`.
+
+Over 300 lines: one class, whose docstring is the reference that users read.
+"""
 
 import functools
 import logging
@@ -9,12 +12,16 @@ from typing import Any, Literal, TypeVar
 from mindspore.train.callback import Callback
 
 from msbridge._device import checked_scalar
-from msbridge._run import Ranks, StepCounter, check_ranks, find_rank, writes
+from msbridge._reduce import REDUCED_TAGS, Reducer, Reduction, check_reduce
+from msbridge._run import Ranks, StepCounter, check_ranks, find_rank, first_writing, writes
 from msbridge._schedule import CollectFreq, Schedule
 from msbridge._stage import Stage
+from msbridge._tape import Series
 from msbridge._training import WatchedTraining
+from msbridge.actions import Bound, TrainingAction
 from msbridge.collectors import Collector, Value, default_collectors
 from tbwriter import SinkError, SummaryWriter
+from tbwriter.watch import Rule, Watch
 
 _CLOSE_SECS = 10.0
 _NEVER = (1 << 63) - 1
@@ -69,6 +76,13 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         collectors: what to collect, instead of `default_collectors()`.
         collect_tensor_freq: as `collect_freq`, for histograms and images that have no frequency of their own.
         ranks: which ranks write: "all", "first", "last", some ranks, or a callable that is given the rank.
+        reduce: what to make of `reduce_tags` over all ranks, of "mean", "min", "max" and "argmax" (the rank of the
+            largest): `train/loss/mean`, `train/step_time/argmax_rank` and so on, written by the first rank that writes.
+            One AllGather at each collection of `collect_freq`, none at other steps. The schedule must be the same on
+            all ranks, `set_collect_freq` called on all of them at the same step.
+        reduce_tags: of which scalars; also of `record`. A rank without one is left out.
+        alerts: rules of `tbwriter.watch`, on every step's value of every scalar that is drawn here; they are logged,
+            written as text `alerts/<tag>`, and handed to their actions, such as StopTraining.
         tokens_per_step: tokens this process trains in a step.
         writer: where to write instead. It is flushed when a training ends and stays open.
         initial_step: the steps trained before, where `initial_epoch` of `Model.train` does not tell.
@@ -91,6 +105,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         collectors: Sequence[Collector] | None = None,
         collect_tensor_freq: CollectFreq | None = None,
         ranks: Ranks = "all",
+        reduce: Sequence[Reduction] = (),
+        reduce_tags: Sequence[str] = REDUCED_TAGS,
+        alerts: Sequence[Rule] = (),
         tokens_per_step: int | None = None,
         writer: SummaryWriter | None = None,
         initial_step: int | None = None,
@@ -119,9 +136,15 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
                 raise TypeError(f"{name} must be an int, got {number!r}")
             if number is not None and number < 0:
                 raise ValueError(f"{name} must not be negative, got {number}")
-        self._schedule = Schedule(collect_freq)
+        self.schedule = Schedule(collect_freq)
         self._heavy_schedule = None if collect_tensor_freq is None else Schedule(collect_tensor_freq)
         self._ranks = check_ranks(ranks)
+        self._reduce = check_reduce(reduce)
+        self._watch = Watch(alerts)
+        self._actions = [then for rule in alerts for then in rule.then if isinstance(then, TrainingAction)]
+        self._reduce_tags = tuple(reduce_tags)
+        self._writes = False  # whether this rank does
+        self._is_alone_said = False
         self._tokens_per_step = tokens_per_step
         self._given_writer = writer
         self._make_writer: functools.partial[SummaryWriter] | None = None
@@ -158,7 +181,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         Raises:
             TypeError, ValueError: it is wrong.
         """
-        self._schedule = Schedule(collect_freq)
+        self.schedule = Schedule(collect_freq)
 
     def record(self, values: Mapping[str, Value]) -> None:
         """Add {tag: number or device tensor with one element} to the next collection and its one copy.
@@ -189,27 +212,49 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         params = run_context.original_args()
         if self._training is not None and self._params is params:
             return  # this callback stands in the list twice
-        if self._is_writing_rank():
+        if self._is_writing_rank() or self._reduce:
             self._params = params
             self._steps.begin(params)
             self._training = WatchedTraining(
                 params, self._collectors, self._steps, self._tokens_per_step, self._transfer_secs,
-                heavy_schedule=self._heavy_schedule,
+                heavy_schedule=self._heavy_schedule, reducer=self._make_reducer(),
+                observe=self._observe if self._watch.rules else None,
             )  # fmt: skip
+            optimizer = params.get("optimizer") or getattr(params.train_network, "optimizer", None)
+            for action in self._actions:
+                action.bound = Bound(run_context, optimizer, self, self._rank.size)
+            if not self._writes:
+                self._training.silence()
 
     @_guarded
     def on_train_epoch_begin(self, run_context: Any) -> None:
         """Open the event file at the first epoch, when the first step's number is known."""
         if self._training is not None:
-            self._begin_steps(self._training, run_context.original_args())
+            params = run_context.original_args()
+            self._training.begin_steps(params)
+            if self._writes:
+                self._begin_steps(self._training, params)
 
-    @_guarded
     def on_train_step_end(self, run_context: Any) -> None:
         """Collect the step, or only note that it ended."""
+        if self._writes and not self._off:
+            self._end_step(run_context)
+        elif self._training is not None and self._training.takes_part:
+            try:
+                self._training.take_part(run_context.original_args(), self.schedule)
+            except Exception as error:
+                if not self._is_alone_said:
+                    _log.warning("this rank takes no part in `reduce`: %s: %s", type(error).__name__, error)
+                self._is_alone_said = True
+
+    @_guarded
+    def _end_step(self, run_context: Any) -> None:
         if self._training is not None:
             params = self._params = run_context.original_args()
             writer = self._begin_steps(self._training, params)
-            self._training.end_step(params, self._schedule, self._take_recorded, writer)
+            self._training.end_step(params, self.schedule, self._take_recorded, writer)
+            for action in self._actions:
+                action.after_step(self._steps.last)
 
     @_guarded
     def on_train_end(self, run_context: Any) -> None:
@@ -228,7 +273,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     @_guarded
     def on_eval_end(self, run_context: Any) -> None:
         """Write the metrics as `val/<metric>` at the step the training has got to."""
-        if self._training is None and not self._is_writing_rank():
+        if not self._writes if self._training is not None else not self._is_writing_rank():
             return
         params = run_context.original_args()
         evaluated = params.get("metrics") or {}, params.get("eval_results") or {}
@@ -245,7 +290,25 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
 
     def _is_writing_rank(self) -> bool:
         self._rank = find_rank()
-        return writes(self._rank, self._ranks)
+        self._writes = writes(self._rank, self._ranks)
+        return self._writes
+
+    def _make_reducer(self) -> Reducer | None:
+        if not self._reduce:
+            return None
+        draws = first_writing(self._rank.size, self._ranks) == self._rank.rank
+        return Reducer(self._reduce, self._reduce_tags, self._rank, draws=draws)
+
+    @property
+    def reduces(self) -> bool:
+        """Whether ranks reduce together, and so need one schedule."""
+        return bool(self._reduce)
+
+    def _observe(self, found: Mapping[str, Series]) -> None:
+        for action in self._actions:
+            if action.bound is not None:
+                action.bound.step = self._steps.last
+        self._watch.observe_many({tag: (s.steps.tolist(), s.values.tolist()) for tag, s in found.items()})
 
     def _take_recorded(self) -> Mapping[str, Value]:
         recorded, self._recorded = self._recorded, {}
@@ -254,7 +317,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     def _begin_steps(self, training: WatchedTraining, params: Any) -> SummaryWriter:
         if self._writer is None:
             done = training.begin_steps(params)
-            self._writer = self._open(purge_step=done + 1 if done or self._opened else None)
+            self._writer = self._watch.writer = self._open(purge_step=done + 1 if done or self._opened else None)
         return self._writer
 
     def _open(self, purge_step: int | None) -> SummaryWriter:
@@ -304,6 +367,6 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         _log.warning("the TensorBoard callback is switched off, the training goes on: %s", why)
         try:
             if self._training is not None:
-                self._training.stop()
+                self._training.silence()
         except Exception as error:
             _log.warning("the gradient tap stays in: %s: %s", type(error).__name__, error)

@@ -127,6 +127,10 @@ class Collector:
         """Give {tag: value} for the step; an empty dict when there is nothing to draw at this step."""
         return {}
 
+    def current(self, _context: Context) -> Mapping[str, Value]:
+        """Give {tag: value of this very step} of what `series` draws, for `reduce` of the callback."""
+        return {}
+
     def note(self, step: int, outputs: Outputs) -> None:
         """Note a step that ended, collected or not: device tensors are kept, not read. Costs every step."""
 

@@ -4,17 +4,15 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
-import mindspore as ms
-import numpy as np
 from mindspore import Tensor, ops
 
-from msbridge._device import Array, Strip, copy_scalar, is_tensor, mean, to_scalar
+from msbridge._device import Array, is_tensor, mean
 from msbridge._install import schedules
 from msbridge._learning_rate import rates, step_count
 from msbridge._outputs import Outputs
-from msbridge._tape import Series
 from msbridge.collectors._base import Collector, Context, History, Late, NotGivenError, Training, Value, check_pattern
 from msbridge.collectors._evaluation import EvalMetrics
+from msbridge.collectors._every_step import EveryStep
 
 _MOST_MICRO_BATCHES = 64
 
@@ -36,24 +34,17 @@ class Loss(Collector):
 
     def begin(self, _training: Training) -> None:
         """Forget what an earlier training left."""
-        self._strip = Strip()
-        self._numbers: list[tuple[int, float]] = []  # of loops that give the loss as a number
-        # A result of PyNative mode may hold on to what its gradient needs, so it is copied and let go.
-        self._copies = ms.get_context("mode") != ms.GRAPH_MODE
+        self._losses = EveryStep()
 
     def note(self, step: int, outputs: Outputs) -> None:
         """Keep the loss."""
-        loss = outputs.loss
-        if loss is None:
+        if outputs.loss is None:
             raise NotGivenError("the train step returns nothing")
-        if not is_tensor(loss) or loss.size != 1:
-            loss = mean(loss)
-        if not is_tensor(loss):
-            self._numbers.append((step, loss))
-        elif self._copies or isinstance(loss, ms.Parameter):
-            self._strip.add(step, copy_scalar(loss))
-        else:
-            self._strip.add(step, to_scalar(loss))
+        self._losses.add(step, outputs.loss)
+
+    def current(self, context: Context) -> Mapping[str, Value]:
+        """Give the loss of this step."""
+        return {} if context.outputs.loss is None else {"train/loss": mean(context.outputs.loss)}
 
     def collect(self, context: Context) -> Mapping[str, Value]:
         """Give the losses of micro-batches."""
@@ -69,25 +60,27 @@ class Loss(Collector):
 
     def series(self, history: History) -> Mapping[str, Late]:
         """Give the losses since the last transfer."""
-        staged = self._strip.stage(history.transfer)
-        numbers, self._numbers = self._numbers, []
-
-        def read() -> Series:
-            steps, values = staged()
-            both = [*zip(steps, values.tolist(), strict=True), *numbers]
-            return Series(np.array([step for step, _ in both], np.int64), np.array([v for _, v in both], np.float32))
-
-        return {"train/loss": read}
+        return {"train/loss": self._losses.stage(history)}
 
 
 class LearningRate(Collector):
     """`train/learning_rate`, or `train/learning_rate/group_0` ...: the one this step was made with, not the next.
 
-    Of every step, from the tap, which asks before the optimizer counts on. Without a tap, at collected steps: from the
-    step's outputs, else the schedule at the optimizer's step count less 1, or the constant as it is at the step's end.
+    Of every step, from the tap, which asks before the optimizer counts on; without a tap from the step's outputs.
+    Without either, at collected steps: the schedule at the optimizer's step count less 1, or the constant as it is at
+    the step's end.
     """
 
     uses_tap = True
+
+    def begin(self, _training: Training) -> None:
+        """Forget what an earlier training left."""
+        self._returned = EveryStep()
+
+    def note(self, step: int, outputs: Outputs) -> None:
+        """Keep the rate that the step returned."""
+        if outputs.learning_rate is not None:
+            self._returned.add(step, outputs.learning_rate)
 
     def collect(self, context: Context) -> Mapping[str, Value]:
         """Give the learning rates that `series` does not."""
@@ -96,17 +89,17 @@ class LearningRate(Collector):
         }
         if context.tap is None or not context.tap.names:
             if context.outputs.learning_rate is not None:
-                found = {"": context.outputs.learning_rate}
-            else:
-                found |= self._ask(context)
+                return {}
+            found |= self._ask(context)
             if not found:
                 raise NotGivenError("the optimizer tells no learning rate")
         return {f"train/learning_rate{name}": rate for name, rate in found.items()}
 
     def series(self, history: History) -> Mapping[str, Late]:
         """Give the learning rates of the steps since the last transfer."""
-        if (tap := history.tap) is None:
-            return {}
+        returned = self._returned.stage(history)
+        if (tap := history.tap) is None or not tap.names:
+            return {"train/learning_rate": returned}
         return {f"train/learning_rate{name}": partial(tap.rates, index) for index, name in enumerate(tap.names)}
 
     def _ask(self, context: Context) -> dict[str, Value]:
@@ -118,7 +111,7 @@ class LearningRate(Collector):
 class GradNorm(Collector):
     """`train/grad_norm`: the global L2 norm of the unscaled gradients before any clipping, in float32, of every step.
 
-    From the tap; without one from the step's outputs, at collected steps.
+    From the tap; without one from the step's outputs.
 
     Args:
         parameters: a pattern (`re.match`) of parameter names: `grad_norm/<parameter>`, of every step too, for each of
@@ -131,18 +124,26 @@ class GradNorm(Collector):
         super().__init__()
         self.normed = check_pattern(parameters, "GradNorm: parameters")
 
+    def begin(self, _training: Training) -> None:
+        """Forget what an earlier training left."""
+        self._returned = EveryStep()
+
+    def note(self, step: int, outputs: Outputs) -> None:
+        """Keep the norm that the step returned."""
+        if outputs.global_norm is not None:
+            self._returned.add(step, outputs.global_norm)
+
     def collect(self, context: Context) -> Mapping[str, Value]:
-        """Give the norm that the step returned, where there is no tap."""
-        if context.tap is not None:
-            return {}
-        if context.outputs.global_norm is not None:
-            return {"train/grad_norm": mean(context.outputs.global_norm)}
-        raise NotGivenError(f"grad_norm is not available: {context.no_tap or 'no gradient tap'}")
+        """Say so where there is nothing to draw."""
+        if context.tap is None and context.outputs.global_norm is None:
+            raise NotGivenError(f"grad_norm is not available: {context.no_tap or 'no gradient tap'}")
+        return {}
 
     def series(self, history: History) -> Mapping[str, Late]:
         """Give the norms of the steps since the last transfer."""
+        returned = self._returned.stage(history)
         if (tap := history.tap) is None:
-            return {}
+            return {"train/grad_norm": returned}
         wanted = [name for name in tap.normed if self.normed is not None and re.match(self.normed, name)]
         own = {f"grad_norm/{name}": partial(tap.norm_of, name) for name in wanted}
         return {"train/grad_norm": tap.norms, **own}

@@ -1,0 +1,136 @@
+"""What may be done in a training when a rule of `tbwriter.watch` speaks. These change the training, on demand.
+
+    from msbridge import StopTraining, TensorBoardCallback
+    from tbwriter.watch import NonFinite
+
+    TensorBoardCallback("runs/first", alerts=[NonFinite("train/loss", then=StopTraining())])
+
+A rule sees every step's loss, learning rate and gradient norm, once they have come to the host: at the latest half of
+`flush_secs` and a collection after the step.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import mindspore as ms
+from mindspore import Parameter, Tensor, ops
+
+from msbridge._learning_rate import rates
+from msbridge._schedule import CollectFreq, Schedule
+from tbwriter.watch import Alert
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Bound:
+    """The training that an action is to act upon."""
+
+    run_context: Any
+    optimizer: Any
+    callback: Any
+    """The TensorBoardCallback."""
+    ranks: int
+    step: int = 0
+
+
+class TrainingAction:
+    """An action that needs the training; the callback binds it when the training begins."""
+
+    bound: Bound | None = None
+
+    def __call__(self, alert: Alert) -> None:
+        """Act on the training, if there is one."""
+        if self.bound is not None:
+            self.act(alert, self.bound)
+
+    def act(self, alert: Alert, bound: Bound) -> None:
+        """Do it."""
+        raise NotImplementedError
+
+    def after_step(self, step: int) -> None:
+        """Look at the steps that go by."""
+
+
+class StopTraining(TrainingAction):
+    """End the training after the step that runs, as `request_stop` does; the file is closed as at its end.
+
+    Does nothing but say so in a training of several ranks: the others would wait for this one without end.
+    """
+
+    def act(self, alert: Alert, bound: Bound) -> None:
+        """Ask MindSpore to stop."""
+        if _alone(bound, self):
+            _log.warning("the training is stopped: %s", alert.message)
+            bound.run_context.request_stop()
+
+
+class ScaleLearningRate(TrainingAction):
+    """Multiply the constant learning rates of the optimizer; schedules and lists are left alone, and it says so.
+
+    Does nothing but say so in a training of several ranks, which would then train with different rates.
+
+    Args:
+        factor: above 0, such as 0.5.
+        least: no rate is set below it.
+    """
+
+    def __init__(self, factor: float = 0.5, least: float = 0.0) -> None:
+        if not factor > 0:
+            raise ValueError(f"ScaleLearningRate: factor must be above 0, got {factor!r}")
+        self._factor, self._least = factor, least
+
+    def act(self, alert: Alert, bound: Bound) -> None:
+        """Assign the new rates."""
+        if not _alone(bound, self):
+            return
+        constant = [rate for rate in rates(bound.optimizer).values() if isinstance(rate, Parameter) and rate.size == 1]
+        for rate in constant:
+            scaled = ops.Mul()(rate, Tensor(self._factor, ms.float32))
+            ops.assign(rate, ops.Maximum()(scaled, Tensor(self._least, ms.float32)))
+        if constant:
+            _log.warning("the learning rate is multiplied by %g: %s", self._factor, alert.message)
+        else:
+            _log.warning("ScaleLearningRate leaves a schedule alone: %s", alert.message)
+
+
+class RaiseCollectFreq(TrainingAction):
+    """Collect more often for a while, then as before. Loss, learning rate and gradient norm are there anyway.
+
+    Does nothing but say so with `reduce`, where all ranks must have one schedule.
+
+    Args:
+        steps: for how many steps from the alert on.
+        collect_freq: how often meanwhile.
+    """
+
+    def __init__(self, steps: int = 200, collect_freq: CollectFreq = 1) -> None:
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+            raise ValueError(f"RaiseCollectFreq: steps must be an integer from 1 on, got {steps!r}")
+        Schedule(collect_freq)
+        self._steps, self._collect_freq = steps, collect_freq
+        self._until = 0
+        self._before: Schedule | None = None
+
+    def act(self, alert: Alert, bound: Bound) -> None:
+        """Set the frequency, or keep it up for longer."""
+        callback = bound.callback
+        if callback.reduces:
+            _log.warning("RaiseCollectFreq leaves the schedule alone: `reduce` needs one for all ranks")
+            return
+        if self._before is None:
+            self._before = callback.schedule
+            callback.set_collect_freq(self._collect_freq)
+        self._until = bound.step + self._steps
+
+    def after_step(self, step: int) -> None:
+        """Set it back in time."""
+        if self._before is not None and step >= self._until and self.bound is not None:
+            self.bound.callback.schedule, self._before = self._before, None
+
+
+def _alone(bound: Bound, action: TrainingAction) -> bool:
+    if bound.ranks > 1:
+        _log.warning("%s does nothing: this is one of %d ranks", type(action).__name__, bound.ranks)
+    return bound.ranks == 1
