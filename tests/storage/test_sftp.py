@@ -16,6 +16,7 @@ from waiting import wait_until
 
 import tbwriter
 from tbwriter import SinkError, SummaryWriter
+from tbwriter.sinks import ship
 from tbwriter.testing import SinkTests
 
 _numbers = itertools.count()
@@ -195,11 +196,12 @@ def test_with_a_server_that_hangs_close_returns_in_time_and_says_what_is_left_an
     assert statuses(place.path) == ["clean", "clean"]
 
 
-def test_after_kill_9_in_an_outage_the_next_run_sends_what_was_left(place):
+def killed_in_an_outage(place, **options):
+    """Kill a training that wrote 200 points while the server was there and 200 while it was away."""
     code = f"""
         import sys
         from tbwriter import SummaryWriter
-        options = {{"storage_options": {place.options!r}, "spool_dir": {str(place.spool)!r}}}
+        options = {{"storage_options": {place.options!r}, "spool_dir": {str(place.spool)!r}, **{options!r}}}
         writer = SummaryWriter({place.url!r}, flush_secs=0.05, **options)
         for step in range(200):
             writer.add_scalar("a", float(step), step)
@@ -223,15 +225,33 @@ def test_after_kill_9_in_an_outage_the_next_run_sends_what_was_left(place):
         assert child.stdout.readline() == "spooled\n"
         child.send_signal(signal.SIGKILL)
         child.communicate()
+        assert steps(place.path, "a") == list(range(200))
     finally:
         child.kill()
         child.communicate()
         place.server.start()
-    assert steps(place.path, "a") == list(range(200))
+
+
+def test_after_kill_9_in_an_outage_the_next_run_sends_what_was_left(place):
+    killed_in_an_outage(place)
     with place.writer() as writer:
         writer.add_scalar("a", 400.0, 400)
         assert writer.flush(timeout=PATIENCE_SECS)
     assert steps(place.path, "a") == list(range(401))
+
+
+def test_after_kill_9_in_an_outage_ship_sends_what_was_left(place):
+    killed_in_an_outage(place)
+    (shipped,) = ship(place.spool, storage_options=place.options)
+    assert (shipped.files, shipped.error) == (1, None)
+    assert scalars(place.path, "a") == [(step, float(step)) for step in range(400)]
+    assert statuses(place.path) == ["clean"]
+
+
+def test_a_shipper_process_sends_what_a_training_killed_in_an_outage_left(place):
+    killed_in_an_outage(place, shipper="process")
+    wait_until(lambda: not [*place.spool.iterdir()], within=60, what="the spool is empty")
+    assert steps(place.path, "a") == list(range(400))
 
 
 def test_a_wrong_password_is_an_error_at_construction_that_does_not_show_it(place):
