@@ -3,12 +3,13 @@
 The whole product of loops, loads, sinks, writers and frequencies is thousands of cases. These slices hold all but one
 or two of them fixed:
 
-    stores   tbwriter on every sink at every collect_freq; a loop that waits, ten scalars
-    writers  every writer at every collect_freq; the same loop and scalars, a local disk
-    slow     every writer on slow file systems at the lowest and the highest collect_freq; the same loop and scalars
-    loads    every writer with a hundred scalars, with histograms of all weights, with images; a loop that waits
-    gil      every writer in a loop that holds the GIL
-    torch    every writer in a training with torch
+    stores     tbwriter on every sink at every collect_freq; a loop that waits, ten scalars
+    writers    every writer at every collect_freq; the same loop and scalars, a local disk
+    slow       every writer on slow file systems at the lowest and the highest collect_freq; the same loop and scalars
+    loads      every writer with a hundred scalars, with histograms of all weights, with images; a loop that waits
+    gil        every writer in a loop that holds the GIL
+    torch      every writer in a training with torch
+    mindspore  tbwriter's callback, EventFileWriter and SummaryCollector in Model.train
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from benchmarks import _loads, _stores, _torch_step
+from benchmarks import _loads, _model_train, _stores, _torch_step
 from benchmarks._block import busy, calibrated
 from benchmarks._overhead import FLUSH_SECS, Case, Found, Loop, below, figures, measure, no_more
 from benchmarks._results import Figure, Target
@@ -113,6 +114,11 @@ def torch(setting: Setting) -> list[Figure]:
     return _beside(setting, loop, _loads.scalars(count), _ends(setting.freqs))
 
 
+def mindspore(setting: Setting) -> list[Figure]:
+    """Measure callbacks in a training with MindSpore."""
+    return [] if _model_train.missing() else _model_train.training(setting, _ends(setting.freqs))
+
+
 def _waiting(setting: Setting, name: str, title: str, what: str) -> Loop:
     secs = setting.step_ms / 1000
     how = f"Steps of {setting.step_ms:g} ms in time.sleep, as for a device; {what}; tbwriter with {_FLUSH}."
@@ -153,4 +159,5 @@ FIGURES: dict[str, Callable[[Setting], list[Figure]]] = {
     "loads": loads,
     "gil": gil,
     "torch": torch,
+    "mindspore": mindspore,
 }

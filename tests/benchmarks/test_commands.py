@@ -78,6 +78,14 @@ def test_every_load_and_loop_is_measured_beside_the_peers(tmp_path):
         assert set(figure(result, f"{name}_direct_1").values) == here - {"EventFileWriter"}
 
 
+def test_callbacks_are_measured_in_a_training_with_mindspore(tmp_path):
+    pytest.importorskip("mindspore")
+    result = run(tmp_path / "x.json", "collect_freq", "--only", "mindspore", "--freqs", "1")
+    values = figure(result, "mindspore_direct_1").values
+    assert {"tbwriter", "SummaryCollector", "SummaryCollector, loss alone"} <= set(values)
+    assert all(value.median > 0 for value in values.values())
+
+
 def test_processes_that_share_a_store_do_what_the_model_says(tmp_path):
     result = run(tmp_path / "x.json", "ranks", "--sinks", "local", "--ranks", "4")
     steps = figure(result, "ranks_local_steps")
