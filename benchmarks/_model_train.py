@@ -55,7 +55,7 @@ def training(setting: Setting, freqs: list[int]) -> list[Figure]:
     if EVENT_FILE in setting.peers:
         makers[EVENT_FILE] = _event_file
     steps = _QUICK_STEPS if setting.quick else _STEPS
-    rounds = 1 if setting.quick else max(3, setting.blocks // 2)
+    rounds = 1 if setting.quick else setting.blocks
     cases = [_Case(label, freq) for label in makers for freq in freqs]
 
     def sample(case: _Case | None) -> Block:

@@ -7,6 +7,7 @@ from benchmarks._measure import alternate, ratio_of_medians, spread
 from benchmarks._results import Result, Target
 from benchmarks._syscalls import _parse
 
+
 def test_writers_take_turns_in_going_first():
     order = []
     assert alternate("AB", 2, lambda name: order.append(name) or len(order)) == {"A": [1, 4], "B": [2, 3]}

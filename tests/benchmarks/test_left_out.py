@@ -1,4 +1,4 @@
-"""Ctrl-C ends a run; what was measured until then is a valid result that says that it is incomplete."""
+"""What is not measured: Ctrl-C leaves a valid, incomplete result, and what is missing here is named."""
 
 import os
 import signal
@@ -66,6 +66,18 @@ def test_figures_that_mean_something_when_cut_short_are_kept(setting, tmp_path):
     assert names(result) == ["whole", "cut"]
     assert not result.complete
     assert Result.load(tmp_path / "out.json") == result
+
+
+def test_figures_that_cannot_be_measured_here_are_named_and_the_others_measured(setting):
+    found = Figure("here", "here", "us", "counted", {"tbwriter": exact(1.0)})
+
+    def missing(_):
+        raise _run.LeftOutError("torch not installed")
+
+    result = _run.run("write", {"torch": missing, "here": lambda _: [found]}, setting, {}, None)
+    assert result.complete
+    assert names(result) == ["here"]
+    assert result.left_out == {"the figures of torch": "torch not installed"}
 
 
 def test_a_soak_that_is_interrupted_tells_what_it_saw(setting):
