@@ -108,8 +108,8 @@ proto: $(PROTO)/dev.done
 
 bench: $(NEWEST)/dev.done
 	@$(NEWEST)/bin/python $(PIP_INSTALL) --group bench
-	$(NEWEST)/bin/python -m benchmarks encode
-	$(NEWEST)/bin/python -m benchmarks write
+	$(NEWEST)/bin/python -m benchmarks --full
+	$(NEWEST)/bin/python -m benchmarks report
 
 gallery: $(NEWEST)/dev.done
 	PICTURES=docs/gallery $(NEWEST)/bin/python -m pytest -rs tests/integration/test_gallery_pages.py
