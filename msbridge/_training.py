@@ -53,6 +53,7 @@ class WatchedTraining:
         self._network = params.train_network
         self._optimizer = params.get("optimizer") or getattr(self._network, "optimizer", None)
         self._collected = 0  # the last step at which the callback's own schedule was due
+        self._begun: int | None = None  # the steps done before
         self._brought = 0  # the last step of which everything is written
         self._last_transfer = 0.0  # monotonic
         self._transfer = Transfer()
@@ -74,8 +75,10 @@ class WatchedTraining:
                 self._no_tap = str(error)
 
     def begin_steps(self, params: Any) -> int:
-        """Begin with the first epoch. Gives the steps done before."""
-        done = self._collected = self._brought = self._silent_since = self._steps.first_epoch(params)
+        """Begin with the first epoch; later epochs change nothing. Gives the steps done before."""
+        if self._begun is not None:
+            return self._begun
+        done = self._begun = self._collected = self._brought = self._silent_since = self._steps.first_epoch(params)
         if self._tape is not None:
             self._tape.begin(done)
         return done

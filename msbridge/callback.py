@@ -16,6 +16,7 @@ from msbridge._reduce import REDUCED_TAGS, Reducer, Reduction, check_reduce
 from msbridge._run import Ranks, StepCounter, check_ranks, find_rank, first_writing, writes
 from msbridge._schedule import CollectFreq, Schedule
 from msbridge._stage import Stage
+from msbridge._summary_collector import check_unused, collectors_of
 from msbridge._tape import Series
 from msbridge._training import WatchedTraining
 from msbridge.actions import Bound, TrainingAction
@@ -75,6 +76,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             given the step and answers yes, no or a frequency. The first step is always collected.
         collectors: what to collect, instead of `default_collectors()`.
         collect_tensor_freq: as `collect_freq`, for histograms and images that have no frequency of their own.
+        collect_specified_data, keep_default_action, custom_lineage_data: as SummaryCollector has them: collectors
+            for what it collects (docs/mindspore.md). Instead of `collectors`.
+        export_options, num_process: SummaryCollector's too: the first is refused, the second has no effect, as there.
         ranks: which ranks write: "all", "first", "last", some ranks, or a callable that is given the rank.
         reduce: what to make of `reduce_tags` over all ranks, of "mean", "min", "max" and "argmax" (the rank of the
             largest): `train/loss/mean`, `train/step_time/argmax_rank` and so on, written by the first rank that writes.
@@ -104,6 +108,11 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         *,
         collectors: Sequence[Collector] | None = None,
         collect_tensor_freq: CollectFreq | None = None,
+        collect_specified_data: Mapping[str, Any] | None = None,
+        keep_default_action: bool = True,
+        custom_lineage_data: Mapping[str, Any] | None = None,
+        export_options: Any = None,
+        num_process: int | None = None,
         ranks: Ranks = "all",
         reduce: Sequence[Reduction] = (),
         reduce_tags: Sequence[str] = REDUCED_TAGS,
@@ -127,6 +136,14 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             raise TypeError(
                 f"summary_dir must be a directory (a path or a URL) when no writer is given, got {summary_dir!r}"
             )
+        check_unused(export_options, num_process)
+        if collect_specified_data is not None or not keep_default_action:
+            if collectors is not None:
+                raise ValueError("collectors and collect_specified_data choose the same thing; give one of them")
+            collectors = collectors_of(collect_specified_data, keep_default_action, custom_lineage_data)
+        elif custom_lineage_data is not None:
+            chosen = default_collectors() if collectors is None else collectors
+            collectors = [*chosen, *collectors_of(None, False, custom_lineage_data)]
         self._collectors = default_collectors() if collectors is None else list(collectors)
         for collector in self._collectors:
             if not isinstance(collector, Collector):

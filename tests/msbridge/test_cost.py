@@ -32,6 +32,13 @@ def test_collections_that_follow_each_other_share_a_transfer(mode, tmp_path, tra
         assert curve(tmp_path, tag)[0] == list(range(1, 13)), tag
 
 
+def test_steps_of_two_epochs_share_a_transfer(mode, tmp_path, transfers):
+    callbacks, copies = transfers(TensorBoardCallback(tmp_path, {0: 4, 5: 1000}, flush_secs=0))
+    train(model(), 6, *callbacks, epochs=2)
+    assert {step for step, count in copies.items() if count} == {1, 4}
+    assert curve(tmp_path, "train/grad_norm")[0] == list(range(1, 13))
+
+
 def test_a_ring_that_fills_up_between_collections_is_not_copied_to_the_host(mode, tmp_path, transfers, monkeypatch):
     monkeypatch.setattr("msbridge._install._RING_STEPS", 4)
     callbacks, copies = transfers(TensorBoardCallback(tmp_path, 20, flush_secs=0))
