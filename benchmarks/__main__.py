@@ -9,7 +9,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import _machine, _progress, collect_freq, encode, histogram, ranks, report, sinks, soak, tour, write
+from benchmarks import (
+    _machine,
+    _progress,
+    collect_freq,
+    encode,
+    histogram,
+    ranks,
+    read,
+    report,
+    sinks,
+    soak,
+    tour,
+    write,
+)
 from benchmarks._options import ALONE, DEFAULTS, OPTIONS, QUICK, names
 from benchmarks._run import FigureMaker, run
 from benchmarks._setting import Setting
@@ -21,6 +34,7 @@ _COMMANDS: dict[str, tuple[str, Mapping[str, FigureMaker]]] = {
     "write": ("from the call to the file on a local disk, beside other writers", write.FIGURES),
     "collect_freq": ("what logging adds to a training loop, against collect_freq", collect_freq.FIGURES),
     "histogram": ("what a histogram costs and how near it comes, beside other writers", histogram.FIGURES),
+    "read": ("what reading event files back costs, beside TensorBoard's reader", read.FIGURES),
     "sinks": ("what each kind of storage makes of the same scalars", sinks.FIGURES),
     "ranks": ("many processes that write to one store, and the model of ten thousand", ranks.FIGURES),
     "soak": ("minutes at full rate on storage that fails", soak.FIGURES),
