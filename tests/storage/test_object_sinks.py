@@ -8,7 +8,7 @@ from typing import ClassVar
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from servers import unavailable
+from needs import cannot_run
 
 import tbwriter
 from tbwriter.testing import SinkTests
@@ -50,7 +50,7 @@ class TestRclone(_InS3):
 
 def driver(name):
     if importlib.util.find_spec(name) is None:
-        unavailable(f"{name} is not installed")
+        cannot_run(f"{name} is not installed")
     return importlib.import_module(name)
 
 

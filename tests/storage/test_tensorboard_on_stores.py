@@ -9,7 +9,7 @@ import signal
 import pytest
 from children import run_well
 from conftest import need_s3fs
-from servers import unavailable
+from needs import cannot_run
 from tensorboard_http import TensorBoard
 from test_store_faults import WRITE, child
 from test_writer_on_s3 import make, write
@@ -26,7 +26,7 @@ def curve(end):
 
 def need_tensorboard():
     if importlib.util.find_spec("tensorboard") is None:
-        unavailable("tensorboard is not installed")
+        cannot_run("tensorboard is not installed")
 
 
 @pytest.fixture(scope="module")
