@@ -216,10 +216,12 @@ class SpooledObjectSink:
         return self.status()
 
     def _abandon(self) -> None:
-        self._shipping.abandon()
-        self._store.uploader.wake(self._shipping)
-        if self._store.can_cancel:
-            self._shipping.ended.wait(_CANCEL_SECS)
+        idle = self._store.uploader.withdraw(self._shipping)
+        self._shipping.abandon(idle=idle)
+        if not idle:
+            self._store.uploader.wake(self._shipping)
+            if self._store.can_cancel:
+                self._shipping.ended.wait(_CANCEL_SECS)
 
     def _tell_left(self) -> None:
         left, error = self._shipping.left(), self._shipping.counts.last_error

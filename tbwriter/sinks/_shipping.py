@@ -212,12 +212,19 @@ class Shipping:
             tail.ended = True
             self._closing = True
 
-    def abandon(self) -> None:
-        """End now, in the middle of a put; what is left stays in the spool."""
+    def abandon(self, *, idle: bool) -> None:
+        """End now; what is left stays in the spool.
+
+        Args:
+            idle: no uploader's thread is in `step` nor will be. Else a put that goes on is broken off where the driver
+                can do that, and that thread's next step ends it all.
+        """
         with self._cond:
             self._abandoned = True
             if self._call is not None:
                 self._call.cancel()
+            if idle and not self.ended.is_set():
+                self._end()
 
     def left(self) -> int:
         """Return how many bytes the store does not have."""

@@ -176,6 +176,10 @@ class Store:
         """Open an object for reading, by ranges."""
         return cast("BinaryIO", self._fs.open(self.path(url), "rb", block_size=_READ_BLOCK_BYTES))
 
+    def read(self, url: str) -> bytes:
+        """Return all of a small object."""
+        return bytes(self._fs.cat_file(self.path(url)))
+
     # -- outages, said once for all sinks of the store
 
     def failed(self, exc: BaseException, url: str, where: str) -> None:

@@ -27,9 +27,7 @@ _LOOK_EVERY_SECS = 0.1
 
 
 class TensorBoard:
-    """A running TensorBoard; `logdir`, a path or a URL, is its log directory, each directory below it a run, `url` its
-    page.
-    """
+    """A running TensorBoard; each directory below `logdir`, a path or a URL, is a run, and `url` is its page."""
 
     def __init__(self, reader, logdir, env=None):
         self.reader = reader

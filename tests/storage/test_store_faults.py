@@ -111,7 +111,7 @@ def test_a_store_that_hangs_at_construction_holds_it_up_for_less_than_ten_second
 
 def test_while_a_flush_waits_for_a_store_that_hangs_later_entries_reach_the_spool(behind_proxy, proxy, tmp_path):
     code = """
-writer = make()
+writer = make(max_file_size=2000)
 say("ready")
 wait_for_parent()
 write(0, 10)
@@ -119,6 +119,7 @@ flushing = threading.Thread(target=writer.flush, daemon=True)
 flushing.start()
 for begin in range(10, 500, 10):
     write(begin, begin + 10)
+    writer.add_scalars("sub", {"a": float(begin), f"new{begin}": 1.0}, begin)
     wait_until_spooled()
 assert flushing.is_alive()
 say("written")
@@ -131,9 +132,12 @@ wait_for_parent()
         first.hears("written")
         first.send(signal.SIGKILL)
     proxy.fault = None
-    (report,) = tbwriter.ship(behind_proxy.spool, storage_options=behind_proxy.options)
-    assert report.error is None
-    assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(500))
+    reports = tbwriter.ship(behind_proxy.spool, storage_options=behind_proxy.options)
+    assert {report.error for report in reports} == {None}
+    seen = behind_proxy.download(tmp_path / "seen")
+    assert steps(seen, "loss") == list(range(500))
+    assert steps(seen / "sub_a", "sub") == list(range(10, 500, 10))
+    assert len(list(seen.glob("sub_new*"))) == 49
 
 
 def test_a_close_while_the_store_hangs_returns_in_time_says_what_is_left_and_ship_sends_it(
