@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -87,7 +86,7 @@ def read_file(url: str, name: str, storage_options: Mapping[str, Any] | None = N
 
 def _put_local(path: str, data: bytes) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    part = f"{path}.{secrets.token_hex(4)}.part"
+    part = f"{path}.{os.urandom(4).hex()}.part"
     try:
         with open(part, "xb") as file:
             file.write(data)

@@ -146,6 +146,41 @@ def test_s3_without_boto3_is_followed_with_the_cache_of_listings_off(seaweedfs, 
         running.stop()
 
 
+AWS_CONFIG = """
+[default]
+request_checksum_calculation = when_required
+response_checksum_validation = when_required
+s3 =
+  addressing_style = virtual
+"""
+
+
+def test_the_lines_for_boto3_make_the_requests_that_compatible_stores_take(tmp_path):
+    (tmp_path / "config").write_text(AWS_CONFIG)
+    code = """
+    import sys
+    import boto3
+    class Seen(Exception):
+        pass
+    def see(request, **_):
+        print(request.url, "aws-chunked" in str(request.headers.get("Content-Encoding")))
+        raise Seen
+    client = boto3.client("s3")
+    client.meta.events.register("before-send.s3", see)
+    for call, more in ((client.get_object, {}), (client.put_object, {"Body": b"x"})):
+        try:
+            call(Bucket="bucket", Key="run/file", **more)
+        except Seen:
+            pass
+    """
+    environment = {
+        "AWS_CONFIG_FILE": str(tmp_path / "config"),
+        "AWS_ENDPOINT_URL": "https://obs.cn-north-4.myhuaweicloud.com",
+    }
+    url = "https://bucket.obs.cn-north-4.myhuaweicloud.com/run/file"
+    assert run_well(code, env=environment).splitlines() == [f"{url} False"] * 2
+
+
 def test_google_storage_is_followed_by_the_python_reader(fakegcs, tmp_path):
     need_tensorboard()
     options = {"endpoint_url": fakegcs.url, "token": "anon"}
