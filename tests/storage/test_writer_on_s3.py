@@ -171,12 +171,6 @@ def test_360_flushes_of_28_kb(behind_proxy, proxy):
     assert objects <= 32
 
 
-@pytest.mark.slow
-def test_360_flushes_of_280_kb(behind_proxy, proxy):
-    times, _, _ = flushes(behind_proxy, proxy, 360, 280_000)
-    assert times <= 8
-
-
 def test_no_segment_is_put_before_the_one_before_it_is_complete_and_none_after(behind_proxy, proxy):
     with make(behind_proxy, max_file_size=3000) as writer:
         for begin in range(0, 600, 20):
