@@ -40,6 +40,7 @@ $(NEWEST)/demo.done: pyproject.toml
 $(NEWEST)/dev.done: pyproject.toml
 	$(call make_venv,$(NEWEST),newest dependencies and development tools)
 	@$(NEWEST)/bin/python $(PIP_INSTALL) --editable . --group dev $(if $(CI),--group peers)
+	@if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix $(NEWEST) azurite@3; fi
 	@touch $@
 
 $(OLDEST)/dev.done: pyproject.toml tests/oldest.txt

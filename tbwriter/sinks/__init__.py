@@ -18,7 +18,7 @@ from tbwriter.sinks._memory import MemorySink
 from tbwriter.sinks._mounts import file_system, is_shared
 from tbwriter.sinks._policy import SegmentPolicy
 from tbwriter.sinks._ship import Shipped, ship
-from tbwriter.sinks._side import put_file
+from tbwriter.sinks._side import put_file, read_file
 
 if TYPE_CHECKING:
     from tbwriter.sinks._store import Store
@@ -42,6 +42,7 @@ __all__ = [
     "open_file",
     "open_sink",
     "put_file",
+    "read_file",
     "register_sink",
     "ship",
     "without_user",

@@ -12,7 +12,8 @@ from needs import cannot_run
 from proxy import Proxy
 from servers import KEY, SECRET, Azurite, FakeGcs, Moto, RcloneS3, SeaweedFS, client
 
-sys.path.append(str(Path(__file__).parents[1] / "crash"))  # for children.py
+for helpers in ("crash", "integration"):  # children.py and tensorboard_http.py
+    sys.path.append(str(Path(__file__).parents[1] / helpers))
 _numbers = itertools.count()
 
 
