@@ -40,6 +40,7 @@ $(NEWEST)/demo.done: pyproject.toml
 $(NEWEST)/dev.done: pyproject.toml
 	$(call make_venv,$(NEWEST),newest dependencies and development tools)
 	@$(NEWEST)/bin/python $(PIP_INSTALL) --editable . --group dev $(if $(CI),--group peers)
+	@if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix $(NEWEST) azurite@3; fi
 	@touch $@
 
 $(OLDEST)/dev.done: pyproject.toml tests/oldest.txt
@@ -108,8 +109,8 @@ proto: $(PROTO)/dev.done
 
 bench: $(NEWEST)/dev.done
 	@$(NEWEST)/bin/python $(PIP_INSTALL) --group bench
-	$(NEWEST)/bin/python -m benchmarks encode
-	$(NEWEST)/bin/python -m benchmarks write
+	$(NEWEST)/bin/python -m benchmarks --full
+	$(NEWEST)/bin/python -m benchmarks report
 
 gallery: $(NEWEST)/dev.done
 	PICTURES=docs/gallery $(NEWEST)/bin/python -m pytest -rs tests/integration/test_gallery_pages.py

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,33 +40,23 @@ def histograms(count: int) -> Load:
     """Return a load of `count` scalars and a histogram of every weight of a small net."""
     random = np.random.default_rng(0)
     weights = {f"weights/{i}": random.standard_normal(shape, np.float32) for i, shape in enumerate(_SHAPES)}
-
-    def load(logger: Logger) -> Log:
-        log_scalars, add_histogram = scalars(count)(logger), logger.add_histogram
-        assert add_histogram is not None
-
-        def log(step: int) -> None:
-            log_scalars(step)
-            for tag, array in weights.items():
-                add_histogram(tag, array, step)
-
-        return log
-
-    return load
+    return _with(count, weights, lambda logger: logger.add_histogram)
 
 
 def images(count: int) -> Load:
     """Return a load of `count` scalars and four colour images of 64 x 64 pixels."""
-    pictures = {f"images/{i}": _picture(i) for i in range(_IMAGES)}
+    return _with(count, {f"images/{i}": _picture(i) for i in range(_IMAGES)}, lambda logger: logger.add_image)
 
+
+def _with(count: int, arrays: Mapping[str, Any], method: Callable[[Logger], Callable[..., object] | None]) -> Load:
     def load(logger: Logger) -> Log:
-        log_scalars, add_image = scalars(count)(logger), logger.add_image
-        assert add_image is not None
+        log_scalars, add = scalars(count)(logger), method(logger)
+        assert add is not None
 
         def log(step: int) -> None:
             log_scalars(step)
-            for tag, picture in pictures.items():
-                add_image(tag, picture, step)
+            for tag, array in arrays.items():
+                add(tag, array, step)
 
         return log
 

@@ -11,13 +11,14 @@ from benchmarks._stores import NAMES
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "encode": {"rounds": 7},
+    "read": {"rounds": 5},
     "collect_freq": {"block_steps": 100},
     "sinks": {"rounds": 5},
     "callback": {"rounds": 9},
 }
 """What a command measures by default, where that is not Setting's."""
 
-ALONE = frozenset({"encode", "callback", "sinks", "ranks", "soak"})
+ALONE = frozenset({"encode", "read", "callback", "sinks", "ranks", "soak"})
 """Commands that measure tbwriter alone."""
 
 QUICK: dict[str, Any] = {
@@ -82,7 +83,7 @@ _ON_STORES = frozenset({"collect_freq", "sinks", "ranks", "tour"})
 
 OPTIONS = (
     Option("rounds", "rounds", _positive, "samples of each figure and writer"),
-    Option("scalars", "scalars", _positive, "in one sample", frozenset({"encode", "write", "sinks"})),
+    Option("scalars", "scalars", _positive, "in one sample", frozenset({"encode", "read", "write", "sinks"})),
     Option("scalars", "step_scalars", _positive, "in a collected step", frozenset({"collect_freq"})),
     Option("freqs", "freqs", _positives, "values of collect_freq", frozenset({"collect_freq", "tour"})),
     Option("step-ms", "step_ms", float, "length of a loop's step", _LOOPS),

@@ -119,7 +119,7 @@ def _distribution(prefix: str) -> Callable[[Result], Any]:
     return make
 
 
-def _by_number(name: str, pattern: str, y_name: str, settings: Mapping[str, Any]) -> Callable[[Result], Any]:
+def _by_number(name: str, pattern: str, axes: tuple[str, str], settings: Mapping[str, Any]) -> Callable[[Result], Any]:
     """Return what draws the values of one figure against the number in their labels."""
 
     def make(result: Result) -> Any:
@@ -130,7 +130,7 @@ def _by_number(name: str, pattern: str, y_name: str, settings: Mapping[str, Any]
             if match:
                 point = float(match[1].replace(",", "")), value
                 series.setdefault(label[: match.start()].rstrip(" ,") or "tbwriter", []).append(point)
-        return _panels([(series, "scalars", y_name, settings)])
+        return _panels([(series, *axes, settings)])
 
     return make
 
@@ -142,14 +142,23 @@ _PLOTS: dict[str, list[tuple[str, str, Callable[[Result], Any]]]] = {
     ],
     "write": [
         ("caller-latency", "The time of single calls of add_scalar, by writer", _distribution("caller")),
-        ("memory", "Memory of a long run", _by_number("memory", r"after ([\d,]+) scalars", "MiB", {"ylim": (0, None)})),
+        (
+            "memory",
+            "Memory of a long run",
+            _by_number("memory", r"after ([\d,]+) s", ("scalars", "MiB"), {"ylim": (0, None)}),
+        ),
     ],
     "sinks": [
         ("caller-latency-sinks", "The time of single calls of add_scalar, by sink", _distribution("sinks_caller")),
         (
             "cost-by-length",
             "Processor time of a scalar after so many",
-            _by_number("cost_by_length", r"after ([\d,]+)", "us a scalar", {"xscale": "log", "ylim": (0, None)}),
+            _by_number("cost_by_length", r"after ([\d,]+)", ("scalars", "us"), {"xscale": "log", "ylim": (0, None)}),
+        ),
+        (
+            "uploaded",
+            "What an object store is sent, against the length of the run",
+            _by_number("uploaded_bytes", r"after ([\d,]+) h", ("hours", "MiB"), {"xscale": "log", "yscale": "log"}),
         ),
     ],
 }

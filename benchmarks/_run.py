@@ -26,6 +26,10 @@ def smaller(make: FigureMaker, **sizes: int) -> FigureMaker:
     return made
 
 
+class LeftOutError(Exception):
+    """These figures cannot be measured here; its text says why."""
+
+
 class StoppedError(KeyboardInterrupt):
     """Ctrl-C in the middle of figures that mean something all the same."""
 
@@ -70,7 +74,12 @@ def run(
         with _progress.showing(len(figures)) as progress:
             for i, (name, make) in enumerate(figures.items()):
                 progress.begin(name)
-                result = keep(make(replace(setting, progress=progress)), complete=i == len(figures) - 1)
+                found: list[Figure] = []
+                try:
+                    found = make(replace(setting, progress=progress))
+                except LeftOutError as why:
+                    result = replace(result, left_out={**result.left_out, f"the figures of {name}": str(why)})
+                result = keep(found, complete=i == len(figures) - 1)
     except KeyboardInterrupt as stop:
         if isinstance(stop, StoppedError):
             result = keep(stop.figures)

@@ -42,7 +42,7 @@ class Setting:
     block_steps: int = 200
     blocks: int = 8
     memory_scalars: int = 10_000_000
-    freqs: Sequence[int] = (1, 10, 50, 100)
+    freqs: Sequence[int] = (1, 10, 50)
     step_scalars: int = 10
     sinks: Sequence[str] = ("none", "memory", "local", "fsync", "slow5", "slow50", "s3")
     logdir: str | None = None

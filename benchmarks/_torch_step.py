@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 
-import numpy as np
+from benchmarks._digits import CLASSES, digits
 
 ABOUT = "A small convolutional net with torch on the CPU, one thread; a step trains 32 images of 8 x 8 pixels."
-_BATCH, _CLASSES = 32, 10
+_BATCH = 32
 
 
 def missing() -> str:
@@ -23,12 +23,12 @@ def step() -> Callable[[], object]:
 
     torch.manual_seed(0)
     torch.set_num_threads(1)  # torch's own threads would count as the writers'
-    pixels, classes = _digits()
-    images, labels = torch.from_numpy(pixels), torch.from_numpy(classes)
+    pixels, classes = digits()
+    images, labels = torch.from_numpy(pixels), torch.from_numpy(classes).long()
     net = nn.Sequential(
         nn.Conv2d(1, 16, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(16, 32, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(32 * 2 * 2, 64), nn.ReLU(), nn.Linear(64, _CLASSES),
+        nn.Flatten(), nn.Linear(32 * 2 * 2, 64), nn.ReLU(), nn.Linear(64, CLASSES),
     )  # fmt: skip
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
     at = 0
@@ -44,14 +44,3 @@ def step() -> Callable[[], object]:
         return loss
 
     return train
-
-
-def _digits() -> tuple[np.ndarray, np.ndarray]:
-    """Return images of shape (n, 1, 8, 8) and n classes."""
-    if importlib.util.find_spec("sklearn"):
-        from sklearn.datasets import load_digits
-
-        digits = load_digits()
-        return (digits.images[:, None] / 16).astype(np.float32), digits.target.astype(np.int64)
-    random = np.random.default_rng(0)
-    return random.random((1797, 1, 8, 8), np.float32), random.integers(0, _CLASSES, 1797)

@@ -3,12 +3,15 @@
 The whole product of loops, loads, sinks, writers and frequencies is thousands of cases. These slices hold all but one
 or two of them fixed:
 
-    stores   tbwriter on every sink at every collect_freq; a loop that waits, ten scalars
-    writers  every writer at every collect_freq; the same loop and scalars, a local disk
-    slow     every writer on slow file systems at the lowest and the highest collect_freq; the same loop and scalars
-    loads    every writer with a hundred scalars, with histograms of all weights, with images; a loop that waits
-    gil      every writer in a loop that holds the GIL
-    torch    every writer in a training with torch
+    stores     tbwriter on every sink at every collect_freq; a loop that waits, ten scalars
+    writers    every writer at every collect_freq; the same loop and scalars, a local disk
+    slow       every writer on slow file systems at the lowest and the highest collect_freq; the same loop and scalars
+    loads      every writer with a hundred scalars, with histograms of all weights, with images; a loop that waits
+    gil        every writer in a loop that holds the GIL
+    torch      every writer in a training with torch
+    mindspore  tbwriter's callback, EventFileWriter and SummaryCollector in Model.train
+
+All but the first two take half as many rounds, to keep the whole short.
 """
 
 from __future__ import annotations
@@ -17,10 +20,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from benchmarks import _loads, _stores, _torch_step
+from benchmarks import _loads, _model_train, _stores, _torch_step
 from benchmarks._block import busy, calibrated
 from benchmarks._overhead import FLUSH_SECS, Case, Found, Loop, below, figures, measure, no_more
 from benchmarks._results import Figure, Target
+from benchmarks._run import LeftOutError
 from benchmarks._setting import Setting
 from benchmarks._stores import LOCAL, SLOW5, SLOW50, Store
 from benchmarks._writers import EVENT_FILE, FLOOR, TBWRITER
@@ -60,7 +64,8 @@ def slow(setting: Setting) -> list[Figure]:
     """Measure every writer on slow file systems."""
     names = [name for name in (SLOW5, SLOW50) if name in setting.sinks]
     if not names:
-        return []
+        raise LeftOutError("no slow sink asked for")
+    setting = _half(setting)
     load = _loads.scalars(setting.step_scalars)
     loop = _waiting(setting, "slow", f"Slow file systems, {setting.step_scalars} scalars", "each writer has its own")
     with _stores.opened(replace(setting, sinks=names, logdir=None)) as (there, missing):
@@ -81,7 +86,7 @@ def slow(setting: Setting) -> list[Figure]:
 
 def loads(setting: Setting) -> list[Figure]:
     """Measure every writer with more than a few scalars."""
-    freqs = _ends(setting.freqs)
+    setting, freqs = _half(setting), _ends(setting.freqs)
     count = setting.step_scalars
     many = _waiting(setting, "many", f"{_MANY} scalars", "by add_metrics where a writer has it; a local disk")
     weights = _waiting(setting, "histograms", f"{count} scalars and histograms of all weights", "a local disk")
@@ -98,19 +103,30 @@ def gil(setting: Setting) -> list[Figure]:
     """Measure every writer in a loop that holds the GIL."""
     turns = calibrated(setting.step_ms / 1000)
     how = f"Steps of a fixed amount of Python arithmetic, {setting.step_ms:g} ms, the GIL held; a local disk."
-    count = setting.step_scalars
+    setting, count = _half(setting), setting.step_scalars
     loop = Loop("gil", f"GIL-bound loop, {count} scalars", how, lambda: busy(turns), others_delay=True)
     return _beside(setting, loop, _loads.scalars(count), _ends(setting.freqs))
 
 
 def torch(setting: Setting) -> list[Figure]:
     """Measure every writer in a training with torch."""
-    if _torch_step.missing():
-        return []
+    if missing := _torch_step.missing():
+        raise LeftOutError(missing)
     how = f"{_torch_step.ABOUT} A local disk."
-    count = setting.step_scalars
+    setting, count = _half(setting), setting.step_scalars
     loop = Loop("torch", f"Training with torch, {count} scalars", how, _torch_step.step(), others_delay=False)
     return _beside(setting, loop, _loads.scalars(count), _ends(setting.freqs))
+
+
+def mindspore(setting: Setting) -> list[Figure]:
+    """Measure callbacks in a training with MindSpore."""
+    if missing := _model_train.missing():
+        raise LeftOutError(missing)
+    return _model_train.training(_half(setting), _ends(setting.freqs))
+
+
+def _half(setting: Setting) -> Setting:
+    return replace(setting, blocks=max(2, setting.blocks // 2))
 
 
 def _waiting(setting: Setting, name: str, title: str, what: str) -> Loop:
@@ -153,4 +169,5 @@ FIGURES: dict[str, Callable[[Setting], list[Figure]]] = {
     "loads": loads,
     "gil": gil,
     "torch": torch,
+    "mindspore": mindspore,
 }

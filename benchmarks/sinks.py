@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import tbwriter
 from benchmarks import _stores
 from benchmarks._caller import QUANTILES, quantiles, timed_scalars
-from benchmarks._measure import alternate, cpu_secs, ratios, spreads
+from benchmarks._measure import alternate, cpu_secs, exact, ratios, spreads
 from benchmarks._results import Figure, Target
 from benchmarks._run import FigureMaker
 from benchmarks._setting import Setting
 from benchmarks._stores import LOCAL, NONE, Store
 from benchmarks._watch import Watch
 from benchmarks._writers import TAGS, TBWRITER, open_writer
+
+_HOURS = (1, 4, 24, 96, 720)
+_BYTES_PER_SEC = 1000
+_WHOLE, _WHOLE_SECS = "whole file", 120
+_MIB = 2**20
 
 
 @dataclass(frozen=True)
@@ -140,6 +147,61 @@ def age(setting: Setting) -> list[Figure]:
     ]
 
 
+def uploaded(setting: Setting) -> list[Figure]:
+    """Compute what an object store is sent in runs of an hour to a month."""
+    policy = tbwriter.SegmentPolicy()
+    sent, puts, objects = {}, {}, {}
+    for hours in _HOURS:
+        label = f"after {hours:,} h"
+        found = _simulated(policy, hours * 3600)
+        sent[f"tbwriter, {label}"] = exact(found.sent / _MIB)
+        sent[f"{_WHOLE}, {label}"] = exact(_whole_files(hours * 3600) / _MIB)
+        puts[label], objects[label] = exact(found.puts), exact(found.objects)
+        setting.progress.tick()
+    how = (
+        f"Computed, not measured: a run that writes {_BYTES_PER_SEC} bytes a second, forty scalars, and the writer's "
+        f"own rules for when an object is sent and ended. The other row sends the whole file every {_WHOLE_SECS} s, "
+        "as tensorboardX does by default."
+    )
+    return [
+        Figure("uploaded_bytes", "Object store, sent", "MiB", how, sent),
+        Figure("uploaded_puts", "Object store, tbwriter: requests", "requests", how, puts),
+        Figure("uploaded_objects", "Object store, tbwriter: objects", "objects", how, objects),
+    ]
+
+
+@dataclass
+class _Sent:
+    """What an object store was sent."""
+
+    sent: float = 0.0
+    puts: int = 0
+    objects: int = 1
+
+
+def _simulated(policy: tbwriter.SegmentPolicy, secs: float) -> _Sent:
+    """Follow `policy` through a run: each request sends the growing object whole."""
+    rng = random.Random(1)
+    found = _Sent()
+    age = begun = 0.0
+    left = policy.puts(0)
+    while age < secs:
+        age += policy.interval(age, rng)
+        size = (age - begun) * _BYTES_PER_SEC
+        found.sent += size
+        found.puts += 1
+        left -= 1
+        if left == 0 or size >= policy.max_bytes:
+            begun, left = age, policy.puts(found.objects)
+            found.objects += 1
+    return found
+
+
+def _whole_files(secs: float) -> float:
+    times = int(secs // _WHOLE_SECS)
+    return _BYTES_PER_SEC * _WHOLE_SECS * times * (times + 1) / 2
+
+
 def _add(add_scalar: Callable[[str, float, int], object], steps: range) -> None:
     for step in steps:
         value = 1.0 / (step + 1)
@@ -147,4 +209,4 @@ def _add(add_scalar: Callable[[str, float, int], object], steps: range) -> None:
             add_scalar(tag, value, step)
 
 
-FIGURES: dict[str, FigureMaker] = {"full_rate": full_rate, "age": age}
+FIGURES: dict[str, FigureMaker] = {"full_rate": full_rate, "age": age, "uploaded": uploaded}

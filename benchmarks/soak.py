@@ -96,6 +96,8 @@ def soak(setting: Setting) -> list[Figure]:
             _read_back(directory, stored, seen)
             setting.progress.tick()
     except KeyboardInterrupt as stop:
+        if not seen.laps:
+            raise
         raise StoppedError(_figures(writer, faults, seen, "Interrupted. ")) from stop
     finally:
         writer.close()

@@ -11,6 +11,6 @@ FIGURES: dict[str, FigureMaker] = {
     "caller": smaller(_caller.latency, scalars=50_000),
     "stores": smaller(collect_freq.stores, block_steps=50, blocks=4),
     "writers": smaller(collect_freq.writers, block_steps=50, blocks=4),
-    "gil": smaller(collect_freq.gil, block_steps=50, blocks=4),
+    "gil": smaller(collect_freq.gil, block_steps=50),
     "syscalls": _syscalls.count,
 }

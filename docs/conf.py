@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-import importlib
+import importlib.util
+import inspect
+import re
 
 from docutils import nodes
 from sphinx import addnodes
@@ -23,17 +25,15 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 nitpicky = True
-nitpick_ignore_regex = [
-    # Types of Python, NumPy and MindSpore: their inventories are not at hand where this is built.
-    ("py:.*", r"(?!(tbwriter|msbridge)\.).*"),
-    # Classes that are nobody's to name, in annotations of those that are.
-    ("py:.*", r"(tbwriter|msbridge)\.(\w+\.)*_.*"),
-]
+# Types of Python, NumPy and MindSpore: their inventories are not at hand where this is built. Ours are checked.
+nitpick_ignore_regex = [("py:.*", r"(?!(tbwriter|msbridge)\.).*")]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 
 default_role = "code"  # the docstrings write `name` as Markdown does
+# Fields as a list: with a target of its own, a field `bytes` would be what every annotation `bytes` leads to.
+napoleon_use_ivar = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
@@ -48,34 +48,67 @@ html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 
-PACKAGES = ("tbwriter", "tbwriter.testing", "msbridge")
+PACKAGES = ("tbwriter", "tbwriter.watch", "tbwriter.testing", "msbridge")
 
 
 @functools.cache
-def public_names() -> dict[str, str]:
-    """Return, for every public name by its private home, where the reference documents it."""
-    homes = {}
-    for package in PACKAGES:
-        module = importlib.import_module(package)
-        for name in module.__all__:
-            value = getattr(module, name)
-            home = getattr(value, "__module__", None)
-            if home is not None:
-                homes.setdefault(f"{home}.{name}", f"{package}.{name}")
-    return homes
+def public_names() -> dict[str, object]:
+    """Return every public class and function by its public name."""
+    modules = {package: importlib.import_module(package) for package in PACKAGES if importlib.util.find_spec(package)}
+    return {
+        f"{package}.{name}": getattr(module, name)
+        for package, module in modules.items()
+        for name in module.__all__
+        if not name.startswith("_")
+    }
+
+
+@functools.cache
+def homes() -> dict[str, str]:
+    """Return the public name of every class and function by the place where it is written."""
+    return {
+        f"{value.__module__}.{name.rpartition('.')[2]}": name
+        for name, value in reversed(public_names().items())
+        if hasattr(value, "__module__")
+    }
+
+
+def complete_reference(app: Sphinx, page: str, source: list[str]) -> None:
+    """Add public names that nobody has put into a group of the reference yet to its end."""
+    del app
+    missing = [name for name in public_names() if not re.search(rf":: {re.escape(name)}$", source[0], re.MULTILINE)]
+    if page != "api" or not missing:
+        return
+    classes = [name for name in missing if inspect.isclass(public_names()[name])]
+    directives = [f".. autoclass:: {name}\n   :members:\n" for name in classes]
+    directives += [f".. autofunction:: {name}\n" for name in missing if name not in classes]
+    source[0] += "\n## More\n\n```{eval-rst}\n" + "\n".join(directives) + "```\n"
+
+
+def complete_index(app: Sphinx, page: str, source: list[str]) -> None:
+    """Add pages that nobody has put into the contents yet to their end."""
+    missing = sorted(app.env.found_docs - {page, *source[0].splitlines()})
+    if page == "index" and missing:
+        source[0] += "\n```{toctree}\n:caption: More\n:hidden:\n\n" + "\n".join(missing) + "\n```\n"
 
 
 def resolve_private(
     app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, content: nodes.TextElement
-) -> nodes.reference | None:
-    """Lead an annotation, which names a class by the module it lives in, to the public name."""
-    target = public_names().get(node.get("reftarget", ""))
-    if node.get("refdomain") != "py" or target is None:
+) -> nodes.TextElement | None:
+    """Lead an annotation, which names a class by the module it lives in, to its public name, if it has one."""
+    module, _, name = node.get("reftarget", "").rpartition(".")
+    if node.get("refdomain") != "py" or module.partition(".")[0] not in ("tbwriter", "msbridge"):
         return None
-    python = env.domains.python_domain
-    return python.resolve_xref(env, node["refdoc"], app.builder, "obj", target, node, content)
+    public = homes().get(f"{module}.{name}")
+    if public is not None:
+        python = env.domains.python_domain
+        return python.resolve_xref(env, node["refdoc"], app.builder, "obj", public, node, content)
+    # A class that users get and never name is written without a link; one that is not there is an error.
+    return content if hasattr(importlib.import_module(module), name) else None
 
 
 def setup(app: Sphinx) -> None:
-    """Connect `resolve_private`."""
+    """Connect the functions above."""
+    app.connect("source-read", complete_reference)
+    app.connect("source-read", complete_index)
     app.connect("missing-reference", resolve_private)

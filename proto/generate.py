@@ -1,4 +1,4 @@
-"""Generate the modules in tbwriter/_pb from the .proto files in proto/tbwriter/_pb.
+"""Generate the modules in tbwriter/_pb and msbridge/_pb from the .proto files in proto.
 
     python proto/generate.py           write the files
     python proto/generate.py --check   exit with 1 when the checked-in files differ
@@ -15,7 +15,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("tbwriter/_pb/tfevents.proto", "tbwriter/_pb/plugins.proto")
+SOURCES = (
+    "tbwriter/_pb/tfevents.proto",
+    "tbwriter/_pb/plugins.proto",
+    "msbridge/_pb/mindspore_summary.proto",
+)
 OUTPUTS = tuple(source.replace(".proto", ending) for source in SOURCES for ending in ("_pb2.py", "_pb2.pyi"))
 GENERATOR = "grpcio-tools==1.63.2"
 

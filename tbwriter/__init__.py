@@ -18,7 +18,7 @@ from tbwriter.errors import (
     WriterClosedError,
 )
 from tbwriter.event_file_writer import EventFileWriter
-from tbwriter.reader import Event, Fault, FileReport, Report, Value, read_events, verify
+from tbwriter.reader import Event, Fault, FileReport, Record, Report, Value, read_events, read_records, verify
 from tbwriter.sinks import Durability, SegmentPolicy, Shipped, Sink, SinkStatus, open_sink, register_sink, ship
 from tbwriter.writer import FileWriter, SummaryWriter
 
@@ -33,6 +33,7 @@ __all__ = [
     "FileReport",
     "FileWriter",
     "QueueFullError",
+    "Record",
     "Repaired",
     "Report",
     "SegmentLostError",
@@ -49,6 +50,7 @@ __all__ = [
     "WriterStats",
     "open_sink",
     "read_events",
+    "read_records",
     "register_sink",
     "repair",
     "ship",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tbwriter import _record, _summary, sinks
@@ -30,8 +30,9 @@ _NO_LIMIT = 1 << 62
 class Place:
     """Where event files of one writer go and how they are named."""
 
-    url: str
-    storage_options: Mapping[str, Any] | None = None
+    # In no repr, as they may hold credentials.
+    url: str = field(repr=False)
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     suffix: str = ""
     max_file_bytes: int | None = None
     max_file_age_secs: float | None = None

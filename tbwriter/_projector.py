@@ -11,6 +11,8 @@ from tbwriter import _summary, sinks
 
 _log = logging.getLogger(__name__)
 
+_READ_SECS = 2.0
+
 
 class Projector:
     """Stores embeddings in the order in which they come; one thread at a time."""
@@ -73,11 +75,8 @@ class Projector:
 
     def _stored_config(self) -> bytes:
         """Return what an earlier session, or another program, left."""
-        place = sinks.join(self._url, _summary.CONFIG_NAME)
-        if not sinks.is_file(place, self._storage_options):
-            return b""
-        with sinks.open_file(place, self._storage_options) as file:
-            return file.read()
+        # The writer's thread waits for no network: a store that does not answer soon is asked again later.
+        return sinks.read_file(self._url, _summary.CONFIG_NAME, self._storage_options, within=_READ_SECS) or b""
 
     def discard(self) -> None:
         """Give up what is not stored, and count it."""

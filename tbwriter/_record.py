@@ -147,6 +147,11 @@ class Record(NamedTuple):
     offset: int
     data: bytes
 
+    @property
+    def end(self) -> int:
+        """Where the next one begins."""
+        return self.offset + HEADER_SIZE + len(self.data) + FOOTER_SIZE
+
 
 class RecordReader:
     """Read records from a file that may still grow, or be damaged.

@@ -128,7 +128,7 @@ class Runs:
                 _log.warning(
                     "%s: %d values wait for sub-runs that cannot be written; newer ones are dropped and counted until "
                     "they can. Said once an outage",
-                    self._place.url,
+                    sinks.without_user(self._place.url),
                     self._held_back,
                 )
             return False
@@ -179,7 +179,9 @@ class Runs:
         except OSError as exc:
             if exc.errno not in _NEVER:
                 return exc
-            _log.warning("%s: embeddings cannot be stored: %s; they are dropped", self._place.url, exc)
+            _log.warning(
+                "%s: embeddings cannot be stored: %s; they are dropped", sinks.without_user(self._place.url), exc
+            )
             self._projector.discard()
         return None
 
@@ -220,7 +222,9 @@ class Runs:
                 if exc.errno not in _NEVER:
                     raise
                 self._impossible.add(name)
-                _log.warning("%s: no directory for this sub-run: %s; its values are dropped", place.url, exc)
+                _log.warning(
+                    "%s: no directory for this sub-run: %s; its values are dropped", sinks.without_user(place.url), exc
+                )
                 return None
             if len(self._subs) > _MAX_OPEN_FILES:
                 file.release()

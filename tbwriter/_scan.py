@@ -289,6 +289,7 @@ class _Scanner:
         self._observe = observe
         self._outliner = _summary.Outliner()
         self._tags: dict[str, _Gathered] = {}
+        self._lines: dict[_summary.Alike, list[_Gathered]] = {}
         self._gathered = 0
 
     def file(self, found: Found, storage_options: Mapping[str, Any] | None) -> None:
@@ -358,37 +359,27 @@ class _Scanner:
         scan.records += 1
         size = len(data)
         scan.record_bytes += size + _AROUND
-        known = self._outliner.scalar(data)
+        known = self._outliner.known(data)
         if known is not None:
-            wall_time, step, tag, form, number, has_metadata = known
-            self._times.append(wall_time)
-            gathered = self._tags.get(tag)
-            if gathered is not None and not has_metadata and form in gathered.scan.forms:
-                gathered.scan.forms[form] += 1
-                gathered.steps.append(step)
-                gathered.times.append(wall_time)
-                gathered.numbers.append(number)
-                gathered.where.append(self.run.values)
-                gathered.sizes += size
-                self.run.values += 1
-                self._gathered += 1
-                self._seen.add(tag)
-                if self._gathered >= _GATHERED:
-                    self._look_at_all()
+            wall_time, step, numbers, alike = known
+            lines = self._lines.get(alike)
+            if lines is None:
+                lines = self._lines[alike] = self._lines_of(alike)
+            if lines:
+                self._times.append(wall_time)
+                self._alike(lines, alike, step, wall_time, numbers)
                 return
         try:
             event, rows = self._outliner.outline(data)
         except ValueError:
             scan.no_events += 1
             return
-        if known is None and rows:
-            self._times.append(event.wall_time)
         if rows:
-            # What an Event's values share, its time and step, is counted to all of them alike.
-            shared = max(size - sum(value.size for value in event.values), 0) // len(rows) if len(rows) > 1 else 0
-            for number_in_event, row in enumerate(rows):
-                value_size = size if len(rows) == 1 else event.values[number_in_event].size + shared
-                self._value(event, number_in_event, row, value_size)
+            self._times.append(event.wall_time)
+            sizes = event.sizes(size)
+            values = event.values
+            for value, row, value_size in zip(values, rows, sizes, strict=True):
+                self._value(event, value, row, value_size)
             if self._gathered >= _GATHERED:
                 self._look_at_all()
             return
@@ -400,7 +391,37 @@ class _Scanner:
         elif what in {"graph_def", "meta_graph_def", "tagged_run_metadata"}:
             self.run.graphs += 1
 
-    def _value(self, event: _summary.RawEvent, number_in_event: int, row: _summary.Row, size: int) -> None:
+    def _lines_of(self, alike: _summary.Alike) -> list[_Gathered]:
+        """Return where values of Events of one form go; [] where each must be looked at."""
+        lines = []
+        for row in alike.rows:
+            gathered = self._tags.get(row.tag)
+            if gathered is None or row.form not in gathered.scan.forms:
+                return []
+            scan = gathered.scan
+            # The Event whose form this is was looked at: its metadata is known, and only another kind is counted.
+            if scan.other_plugins or (scan.metadata is None and not scan.plugin):
+                return []
+            lines.append(gathered)
+        return lines if len(set(map(id, lines))) == len(lines) else []
+
+    def _alike(
+        self, lines: list[_Gathered], alike: _summary.Alike, step: int, wall_time: float, numbers: tuple[float, ...]
+    ) -> None:
+        alike.count += 1
+        place = self.run.values
+        for gathered, number in zip(lines, numbers, strict=True):
+            gathered.steps.append(step)
+            gathered.times.append(wall_time)
+            gathered.numbers.append(number)
+            gathered.where.append(place)
+            place += 1
+        self.run.values = place
+        self._gathered += len(lines)
+        if self._gathered >= _GATHERED:
+            self._look_at_all()
+
+    def _value(self, event: _summary.RawEvent, value: _summary.RawValue, row: _summary.Row, size: int) -> None:
         gathered = self._tags.get(row.tag)
         if gathered is None:
             if len(self._tags) >= MOST_TAGS:
@@ -408,12 +429,15 @@ class _Scanner:
                 self.run.values += 1
                 return
             gathered = self._tags[row.tag] = _Gathered()
-            metadata = event.values[number_in_event].metadata()
+            metadata = value.metadata()
             self.run.tags[row.tag] = gathered.scan
             gathered.scan.metadata = metadata
             gathered.scan.plugin = (metadata.plugin if metadata else "") or _summary.PLUGIN_OF_FORM.get(row.form, "")
         elif row.has_metadata or row.form not in gathered.scan.forms:
-            self._another(gathered.scan, event.values[number_in_event].metadata(), row.form)
+            self._another(gathered.scan, value.metadata(), row.form)
+            if gathered.scan.other_plugins:
+                self._settle()
+                self._lines.clear()  # values of this tag must be looked at from now on
         scan = gathered.scan
         scan.forms[row.form] = scan.forms.get(row.form, 0) + 1
         gathered.steps.append(event.step)
@@ -431,11 +455,24 @@ class _Scanner:
         plugin = (metadata.plugin if metadata else "") or _summary.PLUGIN_OF_FORM.get(form, "")
         if scan.metadata is None and metadata is not None and not scan.plugin and not scan.late_metadata:
             scan.late_metadata = sum(scan.forms.values())
+            scan.plugin = plugin
         elif plugin and plugin != scan.plugin:
             scan.other_plugins[plugin] = scan.other_plugins.get(plugin, 0) + 1
 
+    def _settle(self) -> None:
+        """Count what Events of known forms brought."""
+        for alike in self._lines:
+            if alike.count:
+                for row, size in zip(alike.rows, alike.sizes, strict=True):
+                    gathered = self._tags[row.tag]
+                    gathered.scan.forms[row.form] += alike.count
+                    gathered.sizes += size * alike.count
+                    self._seen.add(row.tag)
+                alike.count = 0
+
     def _look_at_all(self) -> None:
         file = len(self.run.files) - 1
+        self._settle()
         for tag, gathered in self._tags.items():
             if gathered.steps:
                 _look(gathered, file)

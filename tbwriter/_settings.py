@@ -32,15 +32,17 @@ CLOSE_SECS = 10.0
 
 @dataclass(frozen=True)
 class Settings:
-    """What `SummaryWriter` was asked for; everything that a pickled writer keeps."""
+    """What `SummaryWriter` was asked for; everything that a pickled writer keeps.
 
-    url: str
+    What may hold credentials is in no repr, and so in no log and no traceback.
+    """
+
+    url: str = field(repr=False)
     purge_step: int | None
     max_queue: int | None
     flush_secs: float | None
     filename_suffix: str
     write_to_disk: bool
-    # May hold credentials: never in a repr, and so in no log and no traceback.
     storage_options: Mapping[str, Any] | None = field(repr=False)
     max_file_size: int | None
     max_file_age: float | None
@@ -130,7 +132,8 @@ class Settings:
         try:
             runs = Runs(place, purge_step=self.purge_step, clock=time.time, coalesce=self.coalesce)
         except OSError as exc:
-            raise SinkError(exc.errno, f"log_dir {self.url!r}: cannot create an event file: {exc}") from exc
+            where = sinks.without_user(self.url)
+            raise SinkError(exc.errno, f"log_dir {where!r}: cannot create an event file: {exc}") from exc
         worker = Worker(
             runs,
             flush_secs=self.flush_secs or defaults.flush_secs,

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tbwriter import _record, _summary, sinks
+from tbwriter._record import Record
 from tbwriter._summary import Event, Value
 from tbwriter.errors import CorruptRecordError, TruncatedRecordError
 
-__all__ = ["Event", "Fault", "FileReport", "Report", "Value", "read_events", "verify"]
+__all__ = ["Event", "Fault", "FileReport", "Record", "Report", "Value", "read_events", "read_records", "verify"]
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +53,35 @@ def read_events(
                     if strict:
                         raise error from exc
                     _log.warning("%s; going on behind it", error)
+
+
+def read_records(
+    path: str | sinks.PathLike, *, offset: int = 0, storage_options: Mapping[str, Any] | None = None
+) -> Iterator[Record]:
+    """Yield the whole, undamaged records of a file, whatever they hold; damage is stepped over.
+
+    Args:
+        path: a file of any name, as path or URL.
+        offset: where to begin, in bytes. To follow a file that grows, call again with the `end` of the last record.
+        storage_options: for the file system behind a URL.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    place = sinks.normalise(path)
+    with sinks.open_file(place, storage_options) as file:
+        file.seek(offset)
+        reader = _record.RecordReader(file, place, offset=offset)
+        while True:
+            try:
+                record = reader.read()
+            except CorruptRecordError:
+                if reader.resync() is None:
+                    return
+                continue
+            if record is None:
+                return
+            yield record
 
 
 @dataclass(frozen=True)

@@ -222,7 +222,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         self._close(CLOSE_SECS, failed=kind is not None)
 
     def __repr__(self) -> str:
-        return f"SummaryWriter({self._settings.url!r})"
+        return f"SummaryWriter({sinks.without_user(self._settings.url)!r})"
 
     def __getstate__(self) -> Settings:
         """Keep the settings alone: a copy opens a file of its own when something is first added to it.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +19,8 @@ class ChartMethods(ScalarMethods):
     def _reset(self) -> None:
         super()._reset()
         self._layout: dict[str, dict[str, _summary.Chart]] = {}
-        self._hparams: dict[str, _summary.HParam] | None = None  # of the run itself
+        self._trial: dict[str, dict[str, _summary.HParam]] = {}  # "" -> the hyper-parameters of the run itself
+        self._trial_numbers = itertools.count(1)
 
     def add_pr_curve(
         self,
@@ -178,8 +181,10 @@ class ChartMethods(ScalarMethods):
         if hparam_domain_discrete:
             starts.insert(0, _summary.experiment(hparams, list(metrics), hparam_domain_discrete))
         sub_run = self._sub_run(run_name, name)
-        if sub_run is None and self._hparams not in (None, hparams):
-            sub_run = f"hparams_{wall_time:.6f}"
+        # One step, so that of two threads one is the first.
+        own = hparams if sub_run is not None else self._trial.setdefault("", hparams)
+        if own != hparams:
+            sub_run = f"hparams_{time.time():.0f}_{next(self._trial_numbers)}"
         if sub_run is not None:
             ended = _summary.trial_end(failed=False, end_time=wall_time)
             entries: list[Entry] = [Pending(summary, step, wall_time) for summary in (*starts, ended)]
@@ -189,8 +194,7 @@ class ChartMethods(ScalarMethods):
         for tag in metrics:
             self._check_kind(tag, "scalar")
         try:
-            if self._hparams is None:
-                self._hparams = hparams
+            if own is hparams:
                 self._add_all(starts, "hyper-parameter", step, wall_time, bounded=False)
         finally:
             # Also when strict raises here what an earlier call came upon.
@@ -214,7 +218,7 @@ class ChartMethods(ScalarMethods):
 
     def _end_trial(self, *, failed: bool) -> None:
         """Say how the run ended, if it has a row: behind all else, room in the queue or not."""
-        if self._hparams is not None and self._worker is not None and not self._closed:
+        if self._trial and self._worker is not None and not self._closed:
             wall_time, _ = self._wall_time(None, "hparams")
             end = _summary.trial_end(failed=failed, end_time=wall_time)
             self._queue.entries.append(Pending(end, 0, wall_time))
@@ -250,5 +254,5 @@ class ChartMethods(ScalarMethods):
     def _add_layout(self, layout: dict[str, dict[str, _summary.Chart]]) -> None:
         for category, charts in layout.items():
             self._layout.setdefault(category, {}).update(charts)
-        whole = {category: dict(charts) for category, charts in self._layout.items()}
-        self._add(_summary.CustomScalars(whole), "layout", None, None, bounded=False)
+        # The layout itself and no copy: of several calls, from whatever threads, the last one that is stored has all.
+        self._add(_summary.CustomScalars(self._layout), "layout", None, None, bounded=False)

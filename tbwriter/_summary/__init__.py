@@ -14,7 +14,7 @@ from tbwriter._summary._histogram import Histogram, HistogramRaw
 from tbwriter._summary._hparams import HParam, check_hparams, experiment, trial_end, trial_start
 from tbwriter._summary._image import Images
 from tbwriter._summary._mesh import mesh
-from tbwriter._summary._outline import Outliner, Row
+from tbwriter._summary._outline import Alike, Outliner, Row
 from tbwriter._summary._pr_curve import PrCurve, PrCurveRaw, as_thresholds
 from tbwriter._summary._raw import PLUGIN_OF_FORM, Metadata, RawEvent, RawValue
 from tbwriter._summary._scalar import ScalarEncoder
@@ -35,6 +35,7 @@ from tbwriter._summary._video import Video
 __all__ = [
     "CONFIG_NAME",
     "PLUGIN_OF_FORM",
+    "Alike",
     "Audio",
     "Bounded",
     "BoxedImage",

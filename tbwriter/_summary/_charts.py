@@ -77,7 +77,7 @@ def check_chart(title: str, kind: Any, tags: Any) -> Chart:
 
 @dataclass(frozen=True)
 class CustomScalars:
-    """A whole layout; TensorBoard shows the last one of a run."""
+    """A whole layout, as it is when it is stored; TensorBoard shows the last one of a run."""
 
     layout: Layout
 
@@ -89,14 +89,14 @@ class CustomScalars:
     @property
     def nbytes(self) -> int:
         """Memory held, in bytes."""
-        return 500 * sum(map(len, self.layout.values()))
+        return 500 * sum(map(len, list(self.layout.values())))
 
     def values(self, first: bool) -> Sequence[pb.Summary.Value]:
         """Return the one Value."""
         layout = plugins.Layout(
             category=[
-                plugins.Category(title=category, chart=[_chart(title, chart) for title, chart in charts.items()])
-                for category, charts in self.layout.items()
+                plugins.Category(title=category, chart=[_chart(title, chart) for title, chart in list(charts.items())])
+                for category, charts in list(self.layout.items())  # which another thread may just add to
             ]
         )
         value = pb.Summary.Value(tag=TAG, tensor=_event.strings([layout.SerializeToString()]))

@@ -106,6 +106,12 @@ class RawEvent:
             out.append((value.tag, form, number, value.HasField("metadata")))
         return out
 
+    def sizes(self, size: int) -> list[int]:
+        """Return the bytes of each value; what they have in common, of an Event of `size` bytes, is shared out."""
+        sizes = [value.ByteSize() for value in self._event.summary.value]
+        shared = max(size - sum(sizes), 0) // len(sizes) if sizes else 0
+        return [own + shared for own in sizes]
+
     @property
     def values(self) -> list[RawValue]:
         """Its values."""

@@ -54,7 +54,7 @@ class Tensor:
 
     def _proto(self) -> pb.TensorProto:
         array = self.array
-        if not self.bfloat16 and array.dtype != np.float16:
+        if not self.bfloat16 and array.dtype.name != "float16":
             return _event.tensor(array)
         # Both 16-bit floats stand in `half_val`, one int of 16 bits each.
         if self.bfloat16:

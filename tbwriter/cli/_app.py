@@ -7,7 +7,22 @@ from typing import Annotated
 import typer
 
 import tbwriter
-from tbwriter.cli import _cat, _common, _doctor, _inspect, _merge, _repair, _thin, _verify
+from tbwriter.cli import (
+    _cat,
+    _common,
+    _convert,
+    _doctor,
+    _export,
+    _inspect,
+    _merge,
+    _plot,
+    _repair,
+    _serve,
+    _ship,
+    _tail,
+    _thin,
+    _verify,
+)
 
 app = typer.Typer(
     help=f"Look into TensorBoard event files, mend them, move them, draw them. {_common.EXIT_CODES}",
@@ -42,5 +57,11 @@ for _function in (
     _repair.rewind,
     _merge.merge,
     _thin.thin,
+    _convert.convert,
+    _ship.ship,
+    _export.export,
+    _tail.tail,
+    _plot.plot,
+    _serve.serve,
 ):
     app.command()(_function)

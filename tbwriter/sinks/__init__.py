@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
 
 from tbwriter.sinks._base import Durability, Sink, SinkStatus
+from tbwriter.sinks._credentials import without_user
 from tbwriter.sinks._file import FileSink
 from tbwriter.sinks._memory import MemorySink
 from tbwriter.sinks._mounts import file_system, is_shared
 from tbwriter.sinks._policy import SegmentPolicy
 from tbwriter.sinks._ship import Shipped, ship
-from tbwriter.sinks._side import put_file
+from tbwriter.sinks._side import put_file, read_file
 
 if TYPE_CHECKING:
     from tbwriter.sinks._store import Store
@@ -41,8 +42,10 @@ __all__ = [
     "open_file",
     "open_sink",
     "put_file",
+    "read_file",
     "register_sink",
     "ship",
+    "without_user",
 ]
 
 PathLike = os.PathLike[str]

@@ -101,6 +101,11 @@ class AppendingStore(Store):
         with self._io:
             return super().names(url)
 
+    def read(self, url: str) -> bytes:
+        """Return all of a small file."""
+        with self._io:
+            return super().read(url)
+
     def exists(self, url: str) -> bool:
         """Say whether there is a file."""
         with self._io:

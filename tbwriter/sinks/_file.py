@@ -108,7 +108,7 @@ class FileSink:
             if not cut:
                 self._write(memoryview(records))
             # Deleted under our hands: what was just written is gone with it and belongs into the next segment.
-            unlinked = os.fstat(self._fd).st_nlink == 0
+            unlinked = self._is_unlinked()
         except OSError as exc:
             self._fail(exc, records)
             raise
@@ -134,6 +134,16 @@ class FileSink:
                 return
             self._sync()
             self._synced = self._done
+
+    def _is_unlinked(self) -> bool:
+        """Say whether our file has no name any more."""
+        found = os.fstat(self._fd)
+        if found.st_nlink:
+            return False
+        # Some FUSE file systems count no links at all.
+        with contextlib.suppress(FileNotFoundError):
+            return not os.path.samestat(found, os.stat(self._path))
+        return True
 
     def _end_of_chunk(self, records: memoryview) -> int:
         """Return where the next chunk ends: with a record, where one ends within its bytes."""
@@ -290,19 +300,19 @@ class FileSink:
         return self._status
 
     def close(self, timeout: float = 10.0) -> SinkStatus:
-        """Sync and close the file."""
-        del timeout  # as in flush
-        self._seal()
+        """Sync and close the file; without any time left only close it."""
+        self._seal(sync=timeout > 0)
         return self.status()
 
-    def _seal(self) -> None:
+    def _seal(self, *, sync: bool = True) -> None:
         """Cut a torn last record, sync and close the handle. Errors are noted: a sealed file is not touched again."""
-        if self._fd < 0 and not self._unsynced:
+        if self._fd < 0 and not (self._unsynced and sync):
             return
         if self._failed:
             self._keep_whole_records()
         doubtful = self._doubtful
-        self._try_to_sync()
+        if sync:
+            self._try_to_sync()
         self._untold = self._untold or (self._doubtful and not doubtful)
         try:
             if self._fd >= 0:

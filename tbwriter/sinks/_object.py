@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import threading
 import time
 import weakref
@@ -23,6 +24,7 @@ from tbwriter.sinks._shipping import Shipping
 from tbwriter.sinks._spool import DiskSpool, MemorySpool, Spool
 from tbwriter.sinks._spool_dirs import spooled_names, usable_root
 from tbwriter.sinks._store import Store, call_within, is_refusal
+from tbwriter.sinks._strays import Strays
 
 _log = logging.getLogger(__name__)
 
@@ -101,6 +103,9 @@ class SpooledObjectSink:
             usage=self._usage,
         )
         store.uploader.add(self._shipping)
+        if root is not None and root not in store.searched:
+            store.searched.add(root)
+            store.uploader.add(Strays(store, root, self._url))
         if probe and not store.only_sealed:
             self._shipping.wait_for_first_put(_DOWN_SECS if store.is_down else _FIRST_PUT_SECS)
             self._raise_refusal()
@@ -216,10 +221,12 @@ class SpooledObjectSink:
         return self.status()
 
     def _abandon(self) -> None:
-        self._shipping.abandon()
-        self._store.uploader.wake(self._shipping)
-        if self._store.can_cancel:
-            self._shipping.ended.wait(_CANCEL_SECS)
+        idle = self._store.uploader.withdraw(self._shipping)
+        self._shipping.abandon(idle=idle)
+        if not idle:
+            self._store.uploader.wake(self._shipping)
+            if self._store.can_cancel:
+                self._shipping.ended.wait(_CANCEL_SECS)
 
     def _tell_left(self) -> None:
         left, error = self._shipping.left(), self._shipping.counts.last_error
@@ -267,9 +274,12 @@ def _spool(root: Path | None, url: str, options: Mapping[str, Any], name: str, h
     return DiskSpool(root, url, options, name=name, header=header)
 
 
-# -- the sinks of this process by URL, for `put_file`
+# -- the sinks of this process by URL, for `put_file`; not those of a parent
 
 _live: weakref.WeakValueDictionary[str, SpooledObjectSink] = weakref.WeakValueDictionary()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_live.clear)
 
 
 def live_sink(url: str) -> SpooledObjectSink | None:

@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass
 
 # The first puts come sooner than the interval: a new run is what its user looks at.
-_FIRST_PHASE = 0.6
+_FIRST_PHASE = 0.7
 _MIN_BALANCED_PUTS = 4
 _FIRST_BACKOFF_SECS = 0.2
 _MAX_BACKOFF_SECS = 60.0

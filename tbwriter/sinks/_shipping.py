@@ -212,12 +212,19 @@ class Shipping:
             tail.ended = True
             self._closing = True
 
-    def abandon(self) -> None:
-        """End now, in the middle of a put; what is left stays in the spool."""
+    def abandon(self, *, idle: bool) -> None:
+        """End now; what is left stays in the spool.
+
+        Args:
+            idle: no uploader's thread is in `step` nor will be. Else a put that goes on is broken off where the driver
+                can do that, and that thread's next step ends it all.
+        """
         with self._cond:
             self._abandoned = True
             if self._call is not None:
                 self._call.cancel()
+        if idle and not self.ended.is_set():
+            self._end()
 
     def left(self) -> int:
         """Return how many bytes the store does not have."""
@@ -229,10 +236,11 @@ class Shipping:
     def step(self) -> float | None:
         """Put at most one object; return seconds until the next step, None at the end."""
         with self._cond:
-            if self._abandoned:
-                self._end()
-                return None
+            abandoned = self._abandoned
             urgent = self._closing or self._wanted > self._shipped()
+        if abandoned:
+            self._end()
+            return None
         now = self._clock()
         retry_at = min(self._retry_at, self._failed_at + _URGENT_SECS) if urgent else self._retry_at
         if now < retry_at:
@@ -274,12 +282,14 @@ class Shipping:
         if side is not None:
             self._ship_side(side)
             return 0.0
-        chosen = self._choose(now)
+        done: list[_Segment] = []
+        chosen = self._choose(now, done)
+        for segment in done:
+            self._spool.remove(segment.name)
         if isinstance(chosen, float):
             return chosen
         if chosen is None:
-            with self._cond:
-                self._end()
+            self._end()
             return None
         segment, size = chosen
         if segment.acked < size:
@@ -292,8 +302,8 @@ class Shipping:
             segment.puts += 1
             self._next_put_at = now + self._store.min_gap_secs
         self._acknowledge(segment, size)
-        done = self._clock()
-        self._due = done + self._pause_after(segment, done)
+        now = self._clock()
+        self._due = now + self._pause_after(segment, now)
         return 0.0
 
     def _pause_after(self, segment: _Segment, now: float) -> float:
@@ -317,18 +327,19 @@ class Shipping:
             self._sides.popleft()
             self._cond.notify_all()
 
-    def _choose(self, now: float) -> tuple[_Segment, int] | float | None:
-        """Return the segment to put and how much of it; or the pause until there is one; None at the end of all."""
+    def _choose(self, now: float, done: list[_Segment]) -> tuple[_Segment, int] | float | None:
+        """Return the segment to put and how much of it; or the pause until there is one; None at the end of all.
+
+        What the store has for good comes into `done`.
+        """
         with self._cond:
-            while True:
+            head = self._segments[0]
+            while head.ended and head.acked == head.size:
+                done.append(head)
+                if len(self._segments) == 1:
+                    return None
+                self._segments.popleft()
                 head = self._segments[0]
-                if head.ended and head.acked == head.size:
-                    if len(self._segments) == 1:
-                        return None
-                    self._segments.popleft()
-                    self._spool.remove(head.name)
-                    continue
-                break
             if head.ended:
                 return head, head.size
             if head.acked == head.size:
@@ -390,9 +401,8 @@ class Shipping:
         for leftover in self._adopted or ():
             leftover.close()
         with contextlib.suppress(OSError):
-            if not self._abandoned and self._segments:
-                self._spool.remove(self._segments[0].name)
             self._spool.close()
         self._usage.add(self._acked - self.taken)
-        self.ended.set()
-        self._cond.notify_all()
+        with self._cond:
+            self.ended.set()
+            self._cond.notify_all()

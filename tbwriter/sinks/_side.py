@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import secrets
 import time
 from collections.abc import Mapping
 from typing import Any
+
+from tbwriter.sinks._credentials import without_user
 
 _PAUSE_SECS = 0.5
 _PATIENCE_SECS = 60.0
@@ -48,9 +50,43 @@ def put_file(url: str, name: str, data: bytes, storage_options: Mapping[str, Any
             sink.put_side(name, data)
 
 
+def read_file(url: str, name: str, storage_options: Mapping[str, Any] | None = None, *, within: float) -> bytes | None:
+    """Return the content of a small file, None where there is none.
+
+    Args:
+        url: as in `put_file`.
+        name: as in `put_file`.
+        storage_options: as in `put_file`.
+        within: how long an object store may take, in seconds.
+
+    Raises:
+        OSError: it cannot be read, or not in time.
+    """
+    if "://" not in url:
+        try:
+            with open(os.path.join(url, *name.split("/")), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+    if url.startswith("memory://"):
+        import fsspec
+
+        memory, path = fsspec.filesystem("memory"), f"/{url.removeprefix('memory://').strip('/')}/{name}"
+        return bytes(memory.cat_file(path)) if memory.isfile(path) else None
+    from tbwriter.sinks._store import call_within, store_for
+
+    store, place = store_for(url, storage_options), f"{url.rstrip('/')}/{name}"
+    try:
+        return call_within(within, lambda: store.read(place))
+    except FileNotFoundError:
+        return None
+    except Exception as exc:  # each driver has its own
+        raise OSError(errno.EIO, f"cannot be read: {store.words(exc)}", without_user(place)) from None
+
+
 def _put_local(path: str, data: bytes) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    part = f"{path}.{secrets.token_hex(4)}.part"
+    part = f"{path}.{os.urandom(4).hex()}.part"
     try:
         with open(part, "xb") as file:
             file.write(data)
@@ -72,5 +108,6 @@ def _put_remote(url: str, name: str, data: bytes, storage_options: Mapping[str, 
             return
         except Exception as exc:
             if is_refusal(exc) or time.monotonic() >= give_up_at:
-                raise OSError(f"{url}/{name}: cannot be stored: {store.words(exc)}") from None
+                message = f"cannot be stored: {store.words(exc)}"
+                raise OSError(errno.EIO, message, without_user(f"{url}/{name}")) from None
         time.sleep(_PAUSE_SECS)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from tbwriter.sinks._credentials import safe_options, without_user
 from tbwriter.sinks._file import FileSink
-from tbwriter.sinks._spool_dirs import SIDE, Lock, boot_id, key, remove_if_empty
+from tbwriter.sinks._spool_dirs import SIDE, boot_id, disown, key, own
 
 _VERSION = 1
 
@@ -63,7 +63,7 @@ class Spool(Protocol):
 
 
 class DiskSpool:
-    """A directory of its own below the root, locked."""
+    """A directory of its own below the root."""
 
     def __init__(self, root: Path, url: str, options: Mapping[str, Any], *, name: str, header: bytes) -> None:
         """Create the directory and the first segment.
@@ -74,8 +74,8 @@ class DiskSpool:
         stem = f"{key(url)}.{int(time.time())}.{os.getpid()}.{secrets.token_hex(4)}"
         self._path = root / stem
         self._path.mkdir(mode=0o700)
+        own(self._path)
         try:
-            self._lock = Lock(self._path)
             about = {
                 "v": _VERSION,
                 "url": without_user(url),
@@ -88,6 +88,7 @@ class DiskSpool:
             self._files = FileSink(str(self._path), name=name, header=header)
         except BaseException:
             shutil.rmtree(self._path, ignore_errors=True)
+            disown(self._path)
             raise
         self.directory: str | None = str(self._path)
         self._before = 0  # bytes of earlier segments
@@ -148,9 +149,8 @@ class DiskSpool:
         self._files.release()
 
     def close(self) -> None:
-        """Unlock the directory; delete it when nothing is left in it."""
-        remove_if_empty(self._path)
-        self._lock.release()
+        """Give the directory up; delete it when nothing is left in it."""
+        disown(self._path)
 
 
 class MemorySpool:

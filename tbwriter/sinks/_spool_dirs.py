@@ -2,12 +2,14 @@
 
     <root>/<sha1(url)[:10]>.<epoch>.<pid>.<random>/
         url.json    where it belongs: no credentials
-        lock        the owner holds flock(2) on it; a directory whose lock is free is left over from a dead owner
-        taken       there when somebody has taken over what a dead owner left, until the directory is empty
+        owner       the name of the owner's file; gone when the owner has given the directory up
+        lock        held by who has taken over what a dead owner left
+        taken       there as long as somebody has
         <name>      an event file, under the name that it has or will have in the store
         side/<n>/   other files, under their paths below the URL, in the order of n
+    <root>/<pid>.<random>.owner     one for each process, which holds flock(2) on it
 
-Only the lock tells whether an owner lives: process numbers are used again, and all are 1 in containers.
+Only that lock tells whether an owner lives: process numbers are used again, and all are 1 in containers.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +34,8 @@ except ImportError:  # Windows: no lock, and so no spool on disk
     fcntl = None  # type: ignore[assignment]
 
 SIDE = "side"
-_OWN_FILES = frozenset({"url.json", "lock", "taken", SIDE})
+_OWNER = "owner"
+_OWN_FILES = frozenset({"url.json", "lock", "taken", _OWNER, SIDE})
 
 
 class Leftover:
@@ -44,8 +48,10 @@ class Leftover:
             BlockingIOError: its owner lives, or somebody else has taken it. OSError: it is gone.
         """
         self.path = path
-        self._lock = Lock(path)
+        self._lock = Lock(path / "lock")
         try:
+            if _owner_lives(path):
+                raise BlockingIOError(f"the owner of {path} lives")  # noqa: TRY301 (releases below)
             about = json.loads((path / "url.json").read_text(encoding="utf-8"))
             self.url = str(about["url"])
             self.options: dict[str, Any] = dict(about.get("options") or {})
@@ -74,16 +80,22 @@ class Leftover:
 
 
 class Lock:
-    """flock on the directory's lock file, held until released or until the process ends."""
+    """flock(2) on a file, held until released or until the process ends."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, path: Path) -> None:
+        """Take the lock.
+
+        Raises:
+            BlockingIOError: somebody else has it. OSError: the directory is gone, or there are no locks.
+        """
         if fcntl is None:
             raise OSError("no flock on this system")
-        self._fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._path = path
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not (directory / "lock").exists():
-                raise FileNotFoundError(f"{directory} was shipped by somebody else")  # noqa: TRY301 (closes below)
+            if not path.exists():
+                raise FileNotFoundError(f"{path} is gone")  # noqa: TRY301 (closes below)
         except BaseException:
             os.close(self._fd)
             raise
@@ -99,10 +111,73 @@ class Lock:
 _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
+# -- who owns a directory: one lock for each process and root, however many sub-runs there are
+
+
+class _Owner:
+    """This process, as the owner of directories in one root."""
+
+    def __init__(self, root: Path) -> None:
+        self.path = root / f"{os.getpid()}.{os.urandom(4).hex()}.owner"
+        self.lock = Lock(self.path)
+        self.directories = 0
+
+
+_owners: dict[Path, _Owner] = {}
+_owners_lock = threading.Lock()
+
+
+def own(directory: Path) -> None:
+    """Say that this process owns a new directory."""
+    with _owners_lock:
+        owner = _owners.get(directory.parent)
+        if owner is None:
+            owner = _owners[directory.parent] = _Owner(directory.parent)
+        owner.directories += 1
+    (directory / _OWNER).write_text(owner.path.name, encoding="utf-8")
+
+
+def disown(directory: Path) -> None:
+    """Leave a directory of our own to whoever takes it; delete it when nothing is left in it."""
+    remove_if_empty(directory)
+    with contextlib.suppress(FileNotFoundError):
+        (directory / _OWNER).unlink()
+    with _owners_lock:
+        owner = _owners[directory.parent]
+        owner.directories -= 1
+        if not owner.directories:
+            del _owners[directory.parent]
+            with contextlib.suppress(FileNotFoundError):
+                owner.path.unlink()
+            owner.lock.release()
+
+
+def _owner_lives(directory: Path) -> bool:
+    try:
+        path = directory.parent / (directory / _OWNER).read_text(encoding="utf-8")
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        # Shared, so that two that ask at once do not take each other for the owner.
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        return False
+    finally:
+        os.close(handle)
+
+
 def _forget() -> None:
-    """In a forked child: a copy of the handle would keep the lock when the parent has died."""
+    """In a forked child: a copy of a handle would keep the lock when the parent has died."""
+    global _owners_lock  # noqa: PLW0603 (another thread of the parent may have held it)
+    _owners_lock = threading.Lock()
     for lock in list(_locks):
         lock.release()
+    _owners.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -145,19 +220,19 @@ def usable_root(spool_dir: str | os.PathLike[str] | None) -> Path:
 
 def _probe(root: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="probe.", dir=root) as directory:
-        Lock(Path(directory)).release()
+        Lock(Path(directory) / "lock").release()
         with open(Path(directory) / "data", "wb") as file:
             file.write(b"x")
 
 
 def spooled_names(root: Path, url: str) -> list[str]:
     """Return the names of all event files that wait for a URL, of owners dead or alive."""
-    return [name for path in _directories(root, url) for name in _segment_names(path)]
+    return [name for path in directories(root, url) for name in _segment_names(path)]
 
 
 def leftovers(root: Path, url: str | None = None) -> Iterator[Leftover]:
     """Take what dead owners left, for one URL or for all, the oldest first."""
-    for path in _directories(root, url):
+    for path in directories(root, url):
         yield from take(path)
 
 
@@ -170,10 +245,10 @@ def take(path: Path) -> list[Leftover]:
 
 def is_being_taken(root: Path, url: str) -> bool:
     """Say whether somebody else is at work on what a dead owner left for a URL."""
-    for path in _directories(root, url):
+    for path in directories(root, url):
         if (path / "taken").exists():
             try:
-                Lock(path).release()
+                Lock(path / "lock").release()
             except BlockingIOError:
                 return True
             except OSError:
@@ -181,7 +256,8 @@ def is_being_taken(root: Path, url: str) -> bool:
     return False
 
 
-def _directories(root: Path, url: str | None) -> list[Path]:
+def directories(root: Path, url: str | None = None) -> list[Path]:
+    """Return the spool directories for a URL, or for all, the oldest first."""
     pattern = "*.*.*.*" if url is None else f"{key(url)}.*"
     found = [path for path in root.glob(pattern) if (path / "url.json").exists()]
     return sorted(found, key=lambda path: path.name.split(".")[1:])

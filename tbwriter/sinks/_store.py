@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, wait
+from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -89,6 +90,8 @@ class Store:
         self.min_gap_secs = _MIN_GAP_SECS.get(self.protocol, 0.0)
         self.options = dict(options)
         self.uploader = Uploader()
+        self.searched: set[Path] = set()
+        """Spools in which what others have left for this store is being looked for."""
         self._lock = threading.Lock()
         self._outage_since: float | None = None
         self._fs = self._driver(package)
@@ -175,6 +178,10 @@ class Store:
     def open(self, url: str) -> BinaryIO:
         """Open an object for reading, by ranges."""
         return cast("BinaryIO", self._fs.open(self.path(url), "rb", block_size=_READ_BLOCK_BYTES))
+
+    def read(self, url: str) -> bytes:
+        """Return all of a small object."""
+        return bytes(self._fs.cat_file(self.path(url)))
 
     # -- outages, said once for all sinks of the store
 
@@ -279,6 +286,7 @@ def _knows_checksums() -> bool:
 # -- the stores of this process
 
 _stores: dict[tuple[str, str], Store] = {}
+_of_parents: list[Store] = []
 
 
 def store_for(url: str, options: Mapping[str, Any] | None) -> Store:
@@ -330,7 +338,8 @@ def call_within(secs: float, call: Callable[[], _T]) -> _T:
 
 
 def _forget() -> None:
-    """In a forked child: the drivers' connections are the parent's."""
+    """In a forked child: the drivers' connections are the parent's, and closing them here would end them there."""
+    _of_parents.extend(_stores.values())
     _stores.clear()
 
 

@@ -61,6 +61,14 @@ class Uploader:
                 self._due[job] = 0.0
                 self._provide_thread()
 
+    def withdraw(self, job: Job) -> bool:
+        """Take a job away, if no thread is in its step; return whether it is."""
+        with self._cond:
+            if job in self._running:
+                return False
+            self._due.pop(job, None)
+            return True
+
     def _provide_thread(self) -> None:
         if self._idle:
             self._cond.notify()

@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -8,92 +6,6 @@ from benchmarks import report
 from benchmarks._measure import alternate, ratio_of_medians, spread
 from benchmarks._results import Result, Target
 from benchmarks._syscalls import _parse
-from tbwriter import SummaryWriter
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def run(output, *arguments):
-    command = [sys.executable, "-m", "benchmarks", *arguments, "--quick", "--output", str(output)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    output = tmp_path_factory.mktemp("write") / "write.json"
-    table = run(output, "write", "--dir", str(output.parent))
-    # Loading refuses missing and unknown fields, other types, and numbers that are not finite.
-    return Result.load(output), table
-
-
-def figure(result, name):
-    return next(found for found in result.figures if found.name == name)
-
-
-def ours(result, name):
-    return figure(result, name).values["tbwriter"].median
-
-
-def test_encode_gives_a_complete_result_and_a_table(tmp_path):
-    table = run(tmp_path / "encode.json", "encode")
-    result = Result.load(tmp_path / "encode.json")
-    assert result.complete
-    assert [found.name for found in result.figures] == ["encode_cpu", "encode_bytes"]
-    assert "| template, ten to an Event |" in table
-
-
-@pytest.mark.slow
-def test_summaries_measures_every_method_of_ours(tmp_path):
-    run(tmp_path / "summaries.json", "summaries")
-    result = Result.load(tmp_path / "summaries.json")
-    assert result.complete
-    measured = {name.split(",")[0] for name in figure(result, "caller_of_tbwriter").values}
-    methods = {name for name in dir(SummaryWriter) if name.startswith("add_")}
-    # Measured by write, or the same work as another: an ONNX or torch graph is converted by their own programs.
-    elsewhere = {"add_metrics", "add_scalar_series", "add_graph", "add_onnx_graph", "add_hparams", "add_tensor"}
-    elsewhere |= {"add_histogram_raw", "add_pr_curve_raw", "add_event", "add_summary"}
-    elsewhere |= {name for name in methods if name.startswith("add_custom_scalars_")}
-    assert measured == methods - elsewhere
-
-
-@pytest.mark.slow
-def test_write_gives_a_complete_result_and_a_table(written):
-    result, table = written
-    assert result.complete
-    assert {"cpu_per_scalar", "caller_p99.9", "loop_gil", "memory"} <= {found.name for found in result.figures}
-    assert all(found.values for found in result.figures)
-    assert "| tbwriter |" in table
-
-
-@pytest.mark.slow
-def test_a_scalar_takes_at_most_27_bytes_at_ten_tags_a_step(written):
-    assert 0 < ours(written[0], "bytes_per_scalar") <= 27
-
-
-@pytest.mark.slow
-def test_a_thousand_scalars_open_one_file_and_write_at_most_five_times(written):
-    assert ours(written[0], "syscalls_open") == 1
-    assert 1 <= ours(written[0], "syscalls_write") <= 5
-
-
-@pytest.mark.slow
-def test_the_caller_syncs_nothing(written):
-    assert ours(written[0], "syscalls_sync") == 0
-
-
-@pytest.mark.slow
-def test_a_histogram_of_a_million_values_takes_at_most_32_mib(written):
-    assert 0 < ours(written[0], "histogram_memory") <= 32
-
-
-@pytest.mark.slow
-def test_what_is_not_measured_is_named(written):
-    result = written[0]
-    measured = set(figure(result, "cpu_per_scalar").values)
-    assert set(result.left_out) | measured == {"tbwriter", "tensorboardX", "torch", "EventFileWriter", "list"}
-    assert not set(result.left_out) & measured
 
 
 def test_writers_take_turns_in_going_first():

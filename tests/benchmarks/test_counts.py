@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from needs import cannot_run
 
-from benchmarks import _instructions, _syscalls
+from benchmarks import _child, _instructions, _syscalls
 from benchmarks._watch import Watch
 from benchmarks._writers import TAGS
 from tbwriter import SummaryWriter, sinks
@@ -34,6 +34,9 @@ MAX_BYTES_TEN_TAGS = 25.5
 # one bytes object.
 MAX_QUEUED_BYTES = {"add_scalar": 165, "add_metrics": 30}
 MAX_QUEUED_BLOCKS = {"add_scalar": 3.2, "add_metrics": 0.6}
+
+# A copy of the array, and what counting it takes beside; 7.6 MiB with a million float32.
+MAX_HISTOGRAM_BYTES = 10 << 20
 
 # Operations on storage while no time passes: the append of what was added, and the flush of closing.
 MAX_OPERATIONS = 2
@@ -117,6 +120,11 @@ def test_storage_is_asked_once_for_ten_thousand_scalars(tmp_path):
     assert 1 <= watch.operations <= MAX_OPERATIONS
     stored = sum(path.stat().st_size for path in Path(tmp_path).iterdir())
     assert watch.totals().bytes_os == stored
+
+
+def test_a_histogram_of_a_million_values_takes_little_memory(tmp_path):
+    extra = _child.run("array-memory", "tbwriter", tmp_path, 1_000_000)["extra_bytes"]
+    assert 4_000_000 <= extra <= MAX_HISTOGRAM_BYTES
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ is a JSON object, answered by one line when it holds:
                                                                            them stores 100 bytes all the same
     {"hang": "write"}             its calls wait until {"release": true}
     {"delay_secs": 0.05}          of every call from now on
+    {"no_links": true}            all files are said to have none
     {"write_back": true}          writes reach the server by a sync or a close, as of a client that caches
     {"calls": true}               answered by [[operation, thread], ...] since the last such question
 """
@@ -34,6 +35,7 @@ class FaultFS(mfusepy.Operations):
         self._calls = []
         self._delay_secs = 0.0
         self._write_back = False
+        self._no_links = False
         self._cached = collections.defaultdict(dict)  # path -> offset -> data not yet on the server
 
     def told(self, order):
@@ -52,6 +54,8 @@ class FaultFS(mfusepy.Operations):
             self._released.set()
         elif "delay_secs" in order:
             self._delay_secs = order["delay_secs"]
+        elif "no_links" in order:
+            self._no_links = order["no_links"]
         elif "write_back" in order:
             self._write_back = order["write_back"]
         elif "calls" in order:
@@ -91,6 +95,8 @@ class FaultFS(mfusepy.Operations):
         attributes = {**{name: getattr(found, name) for name in kept}, **times}
         ends = [offset + len(data) for offset, data in self._cached[path].items()]
         attributes["st_size"] = max([found.st_size, *ends])
+        if self._no_links:
+            attributes["st_nlink"] = 0
         return attributes
 
     def readdir(self, path, fh):

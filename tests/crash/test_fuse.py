@@ -1,5 +1,6 @@
 """A shared file system that fails, stalls or caches: a real mount, whose server's side the tests look at."""
 
+import signal
 import threading
 import time
 
@@ -8,7 +9,8 @@ from children import Child
 from event_files import event_files, scalars, statuses, steps
 from waiting import wait_until
 
-from tbwriter import SummaryWriter, sinks
+from tbwriter import SummaryWriter, open_sink, sinks
+from tbwriter.testing import SinkTests
 
 COUNT = 300
 
@@ -92,6 +94,30 @@ def test_a_file_that_was_deleted_on_the_server_is_followed_by_a_new_one(mount):
     assert all(said)
     assert steps(mount.server / "run", "a") == list(range(100, COUNT))
     assert statuses(mount.server / "run") == ["clean"]
+
+
+def test_a_mount_that_counts_no_links_gets_one_file(mount):
+    mount.tell(no_links=True)
+    _, said = write(mount.path / "run")
+    assert all(said)
+    assert whole(mount.server / "run")
+    assert len(event_files(mount.server / "run")) == 1
+
+
+class TestAFileSinkOnAMountThatCaches(SinkTests):
+    """What other machines see is what a sink must show."""
+
+    @pytest.fixture(autouse=True)
+    def _place(self, mount):
+        mount.tell(write_back=True)
+        self.mount = mount
+
+    def open(self, name, header):
+        return open_sink(self.mount.path / "run", name=name, header=header)
+
+    def stored(self, name):
+        path = self.mount.server / "run" / name
+        return path.read_bytes() if path.exists() else None
 
 
 def test_another_machine_sees_everything_after_each_flush_of_a_client_that_caches(mount):
@@ -187,6 +213,27 @@ os._exit(0)
         ended = child.end()
     assert ended.returncode == 0
     assert "storage hangs; closed with 999 values not stored" in ended.err
+
+
+def test_after_kill_9_another_machine_sees_all_that_was_flushed(mount):
+    """And what was not is gone with the client's cache, as when its machine fails."""
+    mount.tell(write_back=True)
+    code = """
+writer = SummaryWriter(logdir, flush_secs=3600)
+for step in range(500):
+    writer.add_scalar("a", float(step), step)
+assert writer.flush()
+for step in range(500, 600):
+    writer.add_scalar("a", float(step), step)
+say("ready")
+wait_for_parent()
+"""
+    with Child(code, mount.path / "run") as child:
+        child.hears()
+        child.send(signal.SIGKILL)
+        child.end()
+    assert steps(mount.server / "run", "a") == list(range(500))
+    assert statuses(mount.server / "run") == ["clean"]
 
 
 def test_by_default_a_mount_is_flushed_every_five_seconds(mount):

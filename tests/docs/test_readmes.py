@@ -44,3 +44,15 @@ def test_the_tests_that_the_readme_names_exist():
     assert named
     for test, path in named:
         assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8"), f"{test} in {path}"
+
+
+@pytest.mark.parametrize("page", ["what-survives.md", "storage.md"])
+def test_the_tests_that_a_page_names_exist(page):
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / page).read_text(encoding="utf-8")))
+    there = {
+        name
+        for path in (ROOT / "tests").glob("**/*.py")
+        for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
+    } | {path.stem for path in (ROOT / "tests").glob("**/test_*.py")}
+    assert named
+    assert named <= there

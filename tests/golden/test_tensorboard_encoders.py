@@ -241,7 +241,7 @@ def test_the_projectors_configuration_is_one_for_tensorboard():
 
 @pytest.mark.parametrize(
     "dtype",
-    ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16", ">f4", ">i8"],
+    ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16", ">f2", ">f4", ">i8"],
 )
 def test_a_tensor_of_any_dtype_is_one_for_tensorboard(dtype):
     array = np.array([[0, 1], [2, 100]]).astype(dtype)

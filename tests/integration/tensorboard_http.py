@@ -27,11 +27,11 @@ _LOOK_EVERY_SECS = 0.1
 
 
 class TensorBoard:
-    """A running TensorBoard; `logdir` is its log directory, each directory below it a run, `url` its page."""
+    """A running TensorBoard; each directory below `logdir`, a path or a URL, is a run, and `url` is its page."""
 
-    def __init__(self, reader, logdir):
+    def __init__(self, reader, logdir, env=None):
         self.reader = reader
-        self.logdir = Path(logdir)
+        self.logdir = logdir if "://" in str(logdir) else Path(logdir)
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         self._process = subprocess.Popen(
             [
@@ -43,6 +43,7 @@ class TensorBoard:
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,
+            env={**os.environ, **(env or {})},
             start_new_session=True,  # the data server is its child and must end with it
         )
         try:

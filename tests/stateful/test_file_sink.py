@@ -93,6 +93,25 @@ def test_close_syncs(sink, disk):
     assert disk.count("fdatasync") == 1
 
 
+def test_close_syncs_a_file_that_was_released(sink, disk):
+    sink.append(ONE)
+    sink.release()
+    sink.close()
+    assert disk.count("fdatasync") == 1
+    assert disk.count("close") == disk.count("open") + 1  # and the handle of before
+
+
+def test_close_without_any_time_left_cuts_and_closes_and_does_not_sync(sink, disk, stored):
+    """Of hundreds of sub-runs on a slow disk."""
+    sink.append(ONE)
+    disk.plan("pwrite", 5, NO_SPACE)
+    with pytest.raises(OSError, match="No space left"):
+        sink.append(TWO)
+    sink.close(timeout=0)
+    assert stored() == HEADER + ONE
+    assert disk.count("fdatasync") == 0
+
+
 def test_a_file_is_created_exclusively_and_not_inherited_by_child_processes(disk, tmp_path):
     sink = open_sink(tmp_path, name=FIRST, header=HEADER)
     (path, flags, mode) = disk.arguments("open")[0]

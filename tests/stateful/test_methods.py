@@ -1,6 +1,7 @@
 """The methods of SummaryWriter beyond scalars, from the call to what is read back."""
 
 import pickle
+import threading
 
 import fsspec
 import numpy as np
@@ -298,6 +299,32 @@ def test_other_hyper_parameters_are_another_row_in_a_sub_run(writer, place):
     rows = [row(path) for path in (place, *subs)]
     assert rows == [({"lr": lr}, ["STATUS_SUCCESS"]) for lr in (0.1, 0.2, 0.3)]
     assert [scalars(path, "accuracy") for path in subs] == [[(0, 2.0)], [(0, pytest.approx(3.0))]]
+
+
+def test_other_hyper_parameters_at_the_same_time_are_rows_of_their_own(writer, place):
+    with writer.use_metadata(walltime=1234.5):
+        for lr in (0.1, 0.2, 0.3):
+            writer.add_hparams({"lr": lr}, {})
+    writer.close()
+    subs = [path for path in place.iterdir() if path.is_dir()]
+    assert sorted(row(path)[0]["lr"] for path in subs) == [0.2, 0.3]
+
+
+def test_trials_of_many_threads_are_rows_of_their_own(writer, place):
+    def try_out(lr):
+        writer.add_hparams({"lr": lr}, {"accuracy": lr})
+        writer.add_custom_scalars_multilinechart(["accuracy"], title=str(lr))
+
+    threads = [threading.Thread(target=try_out, args=(float(lr),)) for lr in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    writer.close()
+    paths = [place, *(path for path in place.iterdir() if path.is_dir())]
+    assert sorted(row(path)[0]["lr"] for path in paths) == [float(lr) for lr in range(8)]
+    (*_, (_, layout)) = read(place)["custom_scalars__config__"]
+    assert sorted(layout["default"]) == [str(float(lr)) for lr in range(8)]
 
 
 @pytest.mark.parametrize("word", ["run_name", "name"])

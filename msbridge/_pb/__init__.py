@@ -1,0 +1,1 @@
+"""Generated from proto/msbridge/_pb by proto/generate.py."""

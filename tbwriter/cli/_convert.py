@@ -1,0 +1,52 @@
+"""`tbwriter convert`: MindSpore's own summaries become event files."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from tbwriter.cli import _common
+
+
+@_common.command
+def convert(
+    path: Annotated[str, typer.Argument(help="A summary_dir of MindSpore, or a directory with several: path or URL.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where the runs go; a path or a URL.")],
+    follow: Annotated[bool, typer.Option("--follow", help="Go on while training writes, until Ctrl-C.")] = False,
+    interval: Annotated[float, typer.Option(min=0.05, metavar="SECS", help="Between two looks of --follow.")] = 2.0,
+    as_json: _common.Json = False,
+    storage_options: _common.StorageOptions = None,
+) -> None:
+    """Turn MindSpore's summaries (of SummaryCollector, SummaryRecord) into event files. Needs no MindSpore.
+
+    Scalars, images, histograms and the graph become TensorBoard's; lineage becomes a row of HParams; tensors become
+    histograms, and are kept whole under <tag>/tensor. Exit codes: 0; 2 wrong usage; 3 nothing there, not readable, not
+    writable, or event files are in DIR already.
+    """
+    options = _common.options_of(storage_options)
+    # The bridge stands above the command and is not imported by it; it is in the same distribution.
+    module: Any = importlib.import_module("msbridge.convert")
+    with module.Conversion(path, output, storage_options=options) as conversion:
+        try:
+            count = conversion.step()
+            if not count and not follow:
+                raise FileNotFoundError(f"no summaries of MindSpore at or below {path!r}; `tbwriter doctor` says more")
+            while follow:
+                time.sleep(interval)
+                conversion.step()
+        except KeyboardInterrupt:
+            if not follow:
+                raise
+    if as_json:
+        _common.print_json({"runs": conversion.reports})
+        return
+    out = _common.console()
+    for report in conversion.reports:
+        values = ", ".join(f"{count} {kind}" for kind, count in sorted(report.values.items())) or "nothing"
+        out.print(f"{escape(report.output)}  {values} from {report.records} records")
+        for reason, count in report.skipped.items():
+            out.print(f"  {count} left out: {escape(reason)}")

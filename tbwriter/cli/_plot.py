@@ -1,0 +1,155 @@
+"""`tbwriter plot`: pictures of curves, for archives and reports."""
+
+from __future__ import annotations
+
+import enum
+import math
+import os
+import re
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from tbwriter import _scan, sinks
+from tbwriter._scan import Bulk
+from tbwriter._tree import Directory
+from tbwriter.cli import _common, _writing
+from tbwriter.cli._curves import Curve, Smoothing
+
+_MOST_TAGS = 64
+_COLUMNS = 3
+
+
+class Axis(str, enum.Enum):
+    """What the horizontal axis is, as in TensorBoard."""
+
+    STEP = "step"
+    RELATIVE = "relative"
+    WALL = "wall"
+
+
+@_common.command
+def plot(
+    path: _common.Path,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")],
+    tag: _common.TagPattern = None,
+    run: Annotated[str | None, typer.Option(metavar="REGEX", help="Only runs in whose name this is found.")] = None,
+    smoothing: Annotated[float, typer.Option(min=0.0, max=0.999, help="As TensorBoard's; its default is 0.6.")] = 0.6,
+    log: Annotated[bool, typer.Option("--log", help="Logarithmic vertical axis.")] = False,
+    x: Annotated[Axis, typer.Option("--x", help="What the horizontal axis is.")] = Axis.STEP,
+    every: Annotated[
+        float | None, typer.Option(metavar="SECS", min=0.0, help="Draw again every so many seconds, until Ctrl-C.")
+    ] = None,
+    storage_options: _common.StorageOptions = None,
+) -> None:
+    """Draw curves over all runs, a panel for each tag, into a picture.
+
+    All points are drawn, not the sample that TensorBoard keeps; long curves by the smallest and largest of neighbours.
+    Needs `pip install 'tbwriter[plots]'`. Exit codes: 0; 2 wrong usage, or no such tag; 3 nothing there, not readable
+    or not writable.
+    """
+    options = _common.options_of(storage_options)
+    tags, runs = _writing.pattern(tag, "--tag"), _writing.pattern(run, "--run")
+    while True:
+        _draw(path, output, tags, runs, smoothing, log, x, options)
+        if every is None:
+            return
+        _common.say(f"{time.strftime('%H:%M:%S')}  {output}")
+        time.sleep(every)
+
+
+def _draw(
+    path: str,
+    output: str,
+    tags: re.Pattern[str] | None,
+    runs: re.Pattern[str] | None,
+    smoothing: float,
+    log: bool,
+    axis: Axis,
+    options: Mapping[str, Any] | None,
+) -> None:
+    chosen = [run for run in _common.runs_below(path, options) if runs is None or runs.search(run.run)]
+    panels: dict[str, dict[str, tuple[Curve, Curve]]] = {}
+    with _common.progress("reading", _common.size_of(chosen)) as advance:
+        for run in chosen:
+            for tag, curves in _curves_of(run, tags, smoothing, axis, options, advance).items():
+                panels.setdefault(tag, {})[run.run] = curves
+    if not panels:
+        raise ValueError(f"no scalars of such a tag in {path!r}; `tbwriter inspect` lists the tags")
+    _picture(dict(sorted(panels.items())[:_MOST_TAGS]), output, log, axis, smoothing)
+    if len(panels) > _MOST_TAGS:
+        _common.say(f"{len(panels)} tags, of which {_MOST_TAGS} are drawn; choose with --tag")
+
+
+def _curves_of(
+    run: Directory,
+    tags: re.Pattern[str] | None,
+    smoothing: float,
+    axis: Axis,
+    options: Mapping[str, Any] | None,
+    advance: Any,
+) -> dict[str, tuple[Curve, Curve]]:
+    """Return of each tag of a run the curve and the smoothed curve."""
+    found: dict[str, tuple[Curve, Curve, Smoothing]] = {}
+    begin: float | None = None
+
+    def observe(tag: str, bulk: Bulk) -> None:
+        nonlocal begin
+        if bulk.scan.plugin != "scalars" or (tags is not None and not tags.search(tag)):
+            return
+        if begin is None:
+            begin = float(bulk.times[0])
+        plain, smooth, smoother = found.setdefault(tag, (Curve(), Curve(), Smoothing(smoothing)))
+        xs = bulk.steps if axis is Axis.STEP else bulk.times if axis is Axis.WALL else bulk.times - begin
+        for x, y in zip(xs.tolist(), bulk.numbers.tolist(), strict=True):
+            plain.add(x, y)
+            smooth.add(x, smoother(y))
+
+    _scan.scan(run.path, run.run, run.event_files, options, advance, observe)
+    return {tag: (plain, smooth) for tag, (plain, smooth, _) in found.items()}
+
+
+def _picture(
+    panels: Mapping[str, Mapping[str, tuple[Curve, Curve]]], output: str, log: bool, axis: Axis, smoothing: float
+) -> None:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as exc:
+        raise ImportError("plot needs matplotlib; install it with: pip install 'tbwriter[plots]'") from exc
+    columns = min(_COLUMNS, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    figure = Figure(figsize=(5.2 * columns, 3.4 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    for number, (tag, runs) in enumerate(panels.items()):
+        axes = figure.add_subplot(rows, columns, number + 1)
+        for index, (run, (plain, smooth)) in enumerate(runs.items()):
+            colour = f"C{index % 10}"
+            if smoothing:
+                axes.plot(plain.xs, plain.ys, color=colour, alpha=0.25, linewidth=0.8)
+            axes.plot(smooth.xs, smooth.ys, color=colour, linewidth=1.4, label=run)
+        # Names are shown as they are, not as formulas.
+        axes.set_title(tag.replace("$", r"\$"), fontsize=10)
+        axes.set_xlabel(
+            {Axis.STEP: "step", Axis.RELATIVE: "seconds", Axis.WALL: "seconds since 1970"}[axis], fontsize=8
+        )
+        axes.tick_params(labelsize=8)
+        axes.grid(alpha=0.3)
+        if log:
+            axes.set_yscale("log")
+        if len(runs) > 1 or next(iter(runs)) != ".":
+            axes.legend(fontsize=7)
+    place = sinks.normalise(output)
+    if "://" in place:
+        raise ValueError(f"plot writes to local files, got {output!r}")
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    # A picture that is looked at while it is drawn anew is never half there.
+    temporary = f"{place}.part{os.path.splitext(place)[1]}"
+    try:
+        figure.savefig(temporary, dpi=120)
+        os.replace(temporary, place)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)

@@ -1,0 +1,275 @@
+"""`tbwriter export`, `plot`, `tail` and `serve`."""
+
+import csv
+import io
+import json
+import math
+import signal
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import fsspec
+import numpy as np
+import pytest
+from damaged import put
+from hypothesis import given
+from hypothesis import strategies as st
+from waiting import wait_until
+
+from tbwriter import SummaryWriter
+
+
+@pytest.fixture
+def runs(tmp_path):
+    for name in ("first", "deep/second"):
+        with SummaryWriter(tmp_path / name) as writer:
+            for step in range(1, 6):
+                writer.add_metrics({"loss": 1 / step, "a,b": math.nan}, step)
+            writer.add_histogram("w", np.arange(5.0), 1)
+            writer.add_text("t", "words", 1)
+    return tmp_path
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+# ---- export
+
+
+def test_export_writes_a_row_for_each_point(tbwriter_command, runs):
+    rows = table(tbwriter_command("export", runs).out)
+    assert len(rows) == 20
+    loss = [(row["run"], int(row["step"]), float(row["value"])) for row in rows if row["tag"] == "loss"]
+    want = [(step, float(np.float32(1 / step))) for step in range(1, 6)]
+    assert loss == [*(("deep/second", *point) for point in want), *(("first", *point) for point in want)]
+    assert {row["value"] for row in rows if row["tag"] == "a,b"} == {"nan"}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_csv_file_is_what_stdout_gets(tbwriter_command, runs, tmp_path, jobs):
+    out = tmp_path / "new" / "x.csv"
+    assert tbwriter_command("export", runs, "-o", out, "--jobs", jobs).code == 0
+    assert out.read_text() == tbwriter_command("export", runs).out
+    assert [path.name for path in out.parent.iterdir()] == ["x.csv"]
+
+
+def test_parquet_has_the_same_rows(tbwriter_command, runs, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert tbwriter_command("export", runs, "-o", tmp_path / "x.parquet", "--tag", "loss").code == 0
+    found = parquet.read_table(tmp_path / "x.parquet")
+    assert found.schema.names == ["run", "tag", "step", "wall_time", "value"]
+    rows = [(row["run"], row["tag"], row["step"], row["value"]) for row in found.to_pylist()]
+    want = table(tbwriter_command("export", runs, "--tag", "loss").out)
+    assert rows == [(row["run"], row["tag"], int(row["step"]), float(row["value"])) for row in want]
+
+
+def test_other_kinds_are_exported_as_json(tbwriter_command, runs):
+    text = table(tbwriter_command("export", runs / "first", "--kind", "text").out)
+    assert [json.loads(row["value"]) for row in text] == ["words"]
+    (histogram,) = table(tbwriter_command("export", runs / "first", "--kind", "histograms").out)
+    assert sum(count for *_, count in json.loads(histogram["value"])) == 5
+
+
+def test_export_goes_to_a_url(tbwriter_command, runs):
+    assert tbwriter_command("export", runs, "-o", "memory://test-export/x.csv").code == 0
+    fs = fsspec.filesystem("memory")
+    assert fs.cat("/test-export/x.csv").decode() == tbwriter_command("export", runs).out
+    fs.rm("/test-export", recursive=True)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--format", "parquet"], ["--engine", "dask"], ["--scheduler", "x"], ["--format", "xls"]]
+)
+def test_what_export_is_told_must_make_sense(tbwriter_command, runs, arguments):
+    assert tbwriter_command("export", runs, *arguments).code == 2
+
+
+def test_dask_workers_export_the_same(tbwriter_command, runs, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+    ) as cluster:
+        options = ["--engine", "dask", "--scheduler", cluster.scheduler_address]
+        assert tbwriter_command("export", runs, "-o", tmp_path / "x.csv", *options).code == 0
+    assert (tmp_path / "x.csv").read_text() == tbwriter_command("export", runs).out
+
+
+# ---- plot
+
+
+def lines(svg):
+    """Lines of a picture by their colour: [(points, opacity)]."""
+    root = ET.fromstring(svg)
+    name = "{http://www.w3.org/2000/svg}"
+    groups = [group for group in root.iter(f"{name}g") if (group.get("id") or "").startswith("line2d")]
+    paths = [path for group in groups for path in group.findall(f"{name}path")]
+    return [path.get("style") for path in paths if "#1f77b4" in (path.get("style") or "")]
+
+
+def test_a_picture_has_a_panel_for_each_tag_and_both_curves(tbwriter_command, runs, tmp_path):
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "x.svg"
+    assert tbwriter_command("plot", runs / "first", "-o", out, "--tag", "loss").code == 0
+    assert len(lines(out.read_text())) == 2  # as it is, and smoothed
+    assert tbwriter_command("plot", runs / "first", "-o", out, "--tag", "loss", "--smoothing", 0, "--log").code == 0
+    assert len(lines(out.read_text())) == 1
+    assert [path.name for path in tmp_path.glob("x*")] == ["x.svg"]
+
+
+@pytest.mark.parametrize("axis", ["step", "relative", "wall"])
+def test_a_picture_is_a_png_where_its_name_says_so(tbwriter_command, runs, tmp_path, axis):
+    pytest.importorskip("matplotlib")
+    assert tbwriter_command("plot", runs, "-o", tmp_path / "x.png", "--x", axis).code == 0
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_tag_that_is_not_there_is_told(tbwriter_command, runs, tmp_path):
+    answer = tbwriter_command("plot", runs, "-o", tmp_path / "x.png", "--tag", "nothing")
+    assert answer.code == 2
+    assert "tbwriter inspect" in answer.err
+
+
+def test_smoothing_is_tensorboards():
+    """The code of vz_line_chart2/line-chart.ts, resmoothDataset, in Python."""
+    from tbwriter.cli._curves import Smoothing
+
+    data = [1.0, 5.0, math.nan, 2.0, -3.0, math.inf, 8.0]
+    for weight in (0.0, 0.3, 0.6, 0.99):
+        last, count, want = 0.0, 0, []
+        for value in data:
+            if not math.isfinite(value):
+                want.append(value)
+                continue
+            last = last * weight + (1 - weight) * value
+            count += 1
+            debias = 1.0 - weight**count if weight != 1 else 1
+            want.append(last / debias)
+        smoothing = Smoothing(weight)
+        np.testing.assert_allclose([smoothing(value) for value in data], want)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.integers(20_000, 60_000))
+def test_a_long_curve_keeps_its_extremes_and_stays_short(spikes, count):
+    from tbwriter.cli._curves import Curve
+
+    curve = Curve()
+    for x in range(count):
+        curve.add(float(x), spikes[x % len(spikes)] if x % 997 == 0 else 0.0)
+    seen = [spikes[x % len(spikes)] if x % 997 == 0 else 0.0 for x in range(count)]
+    assert (max(curve.ys), min(curve.ys)) == (max(seen), min(seen))
+    assert len(curve.xs) < 40_000
+    assert curve.xs == sorted(curve.xs)
+
+
+# ---- tail
+
+
+def test_tail_shows_the_newest_values(tbwriter_command, runs):
+    answer = tbwriter_command("tail", runs, "--once")
+    assert answer.code == 0
+    (line,) = [line for line in answer.out.splitlines() if "first" in line and "loss" in line]
+    assert "0.2" in line
+    assert "█" in line
+
+
+def test_tail_follows_a_live_run(tmp_path):
+    (tmp_path / "out").touch()
+    with SummaryWriter(tmp_path / "run") as writer, (tmp_path / "out").open("w") as out:
+        command = [sys.executable, "-m", "tbwriter", "tail", str(tmp_path), "--json", "--interval", "0.05"]
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, env=unbuffered())
+        for step in range(3):
+            writer.add_scalar("loss", step / 2, step)
+            writer.flush()
+            wait_until(
+                lambda step=step: (tmp_path / "out").read_text().count("\n") == step + 1, within=60, what="a line"
+            )
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"Traceback" not in err
+    found = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    assert [(row["run"], row["tag"], row["step"], row["value"]) for row in found] == [
+        ("run", "loss", step, step / 2) for step in range(3)
+    ]
+
+
+def unbuffered():
+    import os
+
+    return {**os.environ, "PYTHONUNBUFFERED": "1"}
+
+
+def test_a_record_that_comes_in_two_pieces_is_read_once_whole(tmp_path):
+    from damaged import GOOD, NAME, version
+
+    from tbwriter.cli._tail import Follower
+
+    path = tmp_path / NAME.format(second=1, pid=1)
+    follower = Follower(str(tmp_path), None)
+    path.write_bytes(version() + GOOD[0] + GOOD[1][:20])
+    assert [step for _, _, step, _, _ in follower.new_values()] == [0]
+    with path.open("ab") as file:
+        file.write(GOOD[1][20:] + GOOD[2])
+    assert [step for _, _, step, _, _ in follower.new_values()] == [1, 2]
+    assert list(follower.new_values()) == []
+
+
+@given(st.lists(st.floats(), max_size=30), st.integers(1, 20))
+def test_a_line_of_bars_fits_and_never_fails(values, width):
+    from tbwriter.cli._curves import sparkline
+
+    assert len(sparkline(values, width)) == min(len(values), width)
+
+
+# ---- serve
+
+
+@pytest.mark.parametrize(
+    ("case", "flags"),
+    [
+        ("good", []),
+        ("many", ["--samples_per_plugin", "scalars=4000"]),
+        ("two-writers", ["--reload_multifile", "true"]),
+        ("double", ["--load_fast", "false"]),
+    ],
+)
+def test_serve_chooses_the_flags_that_suit(tbwriter_command, tmp_path, case, flags):
+    place = put(tmp_path, case)
+    command = tbwriter_command("serve", place, "--json").json["command"]
+    assert command == ["tensorboard", "--logdir", str(place), "--host", "127.0.0.1", "--port", "6006", *flags]
+    assert tbwriter_command("serve", place, "--print").out.split()[-len(flags) or 7 :] == (flags or [])
+
+
+@pytest.mark.readers
+def test_serve_starts_tensorboard_and_says_how_to_reach_it(tmp_path):
+    pytest.importorskip("tensorboard")
+    import http.client
+    import socket
+
+    put(tmp_path / "run", "good")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with (tmp_path / "err").open("w") as err:
+        command = [sys.executable, "-m", "tbwriter", "serve", str(tmp_path), "--port", str(port)]
+        process = subprocess.Popen(command, stdout=err, stderr=err, start_new_session=True)
+    try:
+
+        def answers():
+            try:
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+                connection.request("GET", "/data/runs")
+                return json.loads(connection.getresponse().read()) == ["run"]
+            except (OSError, ValueError):
+                assert process.poll() is None, (tmp_path / "err").read_text()
+                return False
+
+        wait_until(answers, within=90, what="TensorBoard")
+        assert f"ssh -N -L {port}:localhost:{port}" in (tmp_path / "err").read_text()
+    finally:
+        import os
+
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

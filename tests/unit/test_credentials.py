@@ -1,0 +1,117 @@
+"""What may be written down of options and errors, and what may not."""
+
+import pytest
+
+from tbwriter import SummaryWriter
+from tbwriter.sinks._credentials import hide, safe_options, without_user
+from tbwriter.sinks._store import _with_defaults, is_refusal
+
+OPTIONS = {
+    "key": "AKIAEXAMPLE",
+    "secret": "wJalrXUtnFEMI",
+    "endpoint_url": "https://user:hunter2@store.example.com",
+    "anon": False,
+    "client_kwargs": {"region_name": "eu-1", "aws_session_token": "token-of-session"},
+    "connection_string": "AccountName=a;AccountKey=c2VjcmV0a2V5;",
+    "credential": object(),
+}
+
+
+def test_only_known_options_are_written_down():
+    assert safe_options(OPTIONS) == {
+        "endpoint_url": "https://store.example.com",
+        "anon": False,
+        "client_kwargs": {"region_name": "eu-1"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("bad secret wJalrXUtnFEMI", "bad secret ***"),
+        ("token-of-session has expired", "*** has expired"),
+        ("GET https://x/y?sig=abc%2F&se=1", "GET https://x/y?sig=***&se=1"),
+        ("https://x/?X-Amz-Signature=0123&a=b", "https://x/?X-Amz-Signature=***&a=b"),
+        ("AccountKey=other;EndpointSuffix=x", "AccountKey=***;EndpointSuffix=x"),
+        ("sftp://me:pass@host/run is down", "sftp://***@host/run is down"),
+        ("nothing to hide at https://x/y?a=b", "nothing to hide at https://x/y?a=b"),
+    ],
+)
+def test_secrets_in_messages_are_hidden(text, shown):
+    assert hide(text, OPTIONS) == shown
+
+
+def test_secrets_of_the_environment_are_hidden(monkeypatch):
+    monkeypatch.setenv("MY_SECRET_TOKEN", "from-the-environment")
+    assert hide("refused: from-the-environment", {}) == "refused: ***"
+
+
+def test_a_user_and_a_password_in_a_url_are_in_no_repr():
+    writer = SummaryWriter("sftp://me:hunter2@host/run", write_to_disk=False)
+    assert "hunter2" not in repr(writer) + repr(writer.__getstate__())
+    assert without_user("sftp://me:hunter2@host/run") == "sftp://host/run"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "style"),
+    [
+        ("https://obs.cn-north-4.myhuaweicloud.com", "virtual"),
+        ("https://oss-cn-hangzhou.aliyuncs.com", "virtual"),
+        ("http://127.0.0.1:9000", "path"),
+        ("http://[::1]:9000", "path"),
+        ("http://localhost:9000", "path"),
+        ("http://minio:9000", "path"),
+    ],
+)
+def test_compatible_stores_get_the_style_and_the_checksums_that_they_take(endpoint, style):
+    pytest.importorskip("botocore")
+    config = _with_defaults("s3", "s3", {"endpoint_url": endpoint})["config_kwargs"]
+    assert config["s3"] == {"addressing_style": style}
+    assert config["request_checksum_calculation"] == config["response_checksum_validation"] == "when_required"
+    assert (config["connect_timeout"], config["read_timeout"]) == (5, 15)
+
+
+def test_amazon_is_left_to_its_own_defaults(monkeypatch):
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    for options in ({}, {"endpoint_url": "https://s3.eu-central-1.amazonaws.com"}):
+        assert set(_with_defaults("s3", "s3", options)["config_kwargs"]) == {
+            "connect_timeout",
+            "read_timeout",
+            "retries",
+        }
+
+
+def test_what_the_user_says_goes_before_our_defaults():
+    pytest.importorskip("botocore")
+    given = {"s3": {"addressing_style": "path", "payload_signing_enabled": True}, "read_timeout": 60}
+    options = {"endpoint_url": "https://minio.example.com", "config_kwargs": given}
+    config = _with_defaults("s3", "s3", options)["config_kwargs"]
+    assert config["s3"] == {"addressing_style": "path", "payload_signing_enabled": True}
+    assert config["read_timeout"] == 60
+    assert config["request_checksum_calculation"] == "when_required"
+
+
+class HttpError(Exception):
+    def __init__(self, status):
+        super().__init__(f"status {status}")
+        self.status_code = status
+
+
+@pytest.mark.parametrize(
+    ("error", "refusal"),
+    [
+        (FileNotFoundError("bucket"), True),
+        (PermissionError("key"), True),
+        (HttpError(403), True),
+        (HttpError(503), False),
+        (TypeError("option"), True),
+        (TimeoutError("slow"), False),
+        (ConnectionResetError("reset"), False),
+        (OSError(16, "Service Unavailable"), False),
+    ],
+)
+def test_errors_that_waiting_does_not_mend(error, refusal):
+    assert is_refusal(error) is refusal
+    wrapped = RuntimeError("wrapped")
+    wrapped.__cause__ = error
+    assert is_refusal(wrapped) is refusal
