@@ -16,12 +16,13 @@ PIP_INSTALL := -m pip --disable-pip-version-check install --quiet
 NEWEST := .venv
 OLDEST := .venv-oldest
 NUMPY1 := .venv-numpy1
+MINDFORMERS := .venv-mindformers
 WHEEL := .venv-wheel
 PROTO := .venv-proto
 # Two at a time: many tests wait for a clock, a child process or a server.
 PYTEST_ARGS ?= -n 2 --dist worksteal
 
-.PHONY: help demo test test-newest test-oldest test-numpy1 test-wheel lint docs format proto bench gallery clean
+.PHONY: help demo test test-newest test-oldest test-numpy1 test-mindformers test-wheel lint docs format proto bench gallery clean
 help:
 	@sed -n '3,9s/^#   //p' Makefile
 
@@ -71,6 +72,16 @@ test-newest: $(NEWEST)/dev.done
 test-oldest: $(OLDEST)/dev.done
 	@echo "== oldest dependencies: core and bridge (TensorBoard's readers need newer ones)"
 	GLOG_v=3 $(OLDEST)/bin/python -m pytest tests/unit tests/golden tests/conformance tests/stateful tests/packaging tests/crash tests/msbridge -m "not slow" $(PYTEST_ARGS)
+
+# Not a part of `make test`: MindFormers brings 2.7 GB of packages.
+$(MINDFORMERS)/dev.done: pyproject.toml tests/with_mindformers/requirements.txt
+	$(call make_venv,$(MINDFORMERS),MindFormers 1.9 and MindSpore 2.9)
+	@$(MINDFORMERS)/bin/python $(PIP_INSTALL) --editable . --group test --requirement tests/with_mindformers/requirements.txt
+	@touch $@
+
+test-mindformers: $(MINDFORMERS)/dev.done
+	@echo "== MindFormers: its registry, its monitors, its writer"
+	GLOG_v=3 $(MINDFORMERS)/bin/python -m pytest tests/with_mindformers $(PYTEST_ARGS)
 
 test-numpy1: $(NUMPY1)/dev.done
 	@echo "== newest MindSpore with NumPy 1.26: values and bridge"

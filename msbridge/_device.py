@@ -24,6 +24,7 @@ _log = logging.getLogger(__name__)
 _stack = ops.Stack()
 _concat = ops.Concat()
 _cast = ops.Cast()
+_reshape = ops.Reshape()
 
 _NUMBERS = frozenset(
     str(getattr(ms, name))
@@ -37,7 +38,7 @@ _NUMBERS = frozenset(
 def touch_numpy() -> None:
     """Take the first touch of NumPy's C interface in this process, and its SystemError, upon us."""
     with contextlib.suppress(SystemError):
-        ops.Reshape()(ms.Tensor([1.0], ms.float32), (1,))
+        _reshape(ms.Tensor([1.0], ms.float32), (1,))
 
 
 def is_tensor(value: object) -> bool:
@@ -103,7 +104,7 @@ def mean(value: Any) -> Any:
 
 def flat(tensor: Any) -> Any:
     """Give a tensor in one dimension; a view where it can be one."""
-    return mint.flatten(tensor) if tensor.ndim != 1 else tensor
+    return _reshape(tensor, (-1,)) if tensor.ndim != 1 else tensor
 
 
 def pack(vectors: Sequence[Any]) -> Any:
@@ -164,7 +165,14 @@ class Transfer:
         """Copy the scalars on the device: from here on their owners may change them."""
         loose, self._loose = self._loose, []
         for begin in range(0, len(loose), _MOST_STACKED):
-            self._parts.append(_stack(loose[begin : begin + _MOST_STACKED]))
+            scalars = loose[begin : begin + _MOST_STACKED]
+            try:
+                part = _stack(scalars)
+            except Exception as error:
+                # Found out late: it is another operator's, and told once.
+                _log.info("an operator failed before: %s: %s", type(error).__name__, error)
+                part = _stack(scalars)
+            self._parts.append(part)
 
     def run(self) -> None:
         """Copy everything that was noted to the host: one transfer, or none when nothing was."""

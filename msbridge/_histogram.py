@@ -60,7 +60,7 @@ def count(tensor: Any, transfer: Transfer) -> Callable[[], Counted]:
     if not 0 < tensor.size < 1 << 31:
         raise ValueError(f"want 1 to 2**31 - 1 elements, got {tensor.size}")
     values = flat(to_float32(tensor))
-    pieces = [values] if values.size <= _PIECE else list(mint.split(values, _PIECE))
+    pieces = [values] if values.size <= _PIECE else list(ops.split(values, _PIECE))
     wild = [ops.LogicalNot()(ops.IsFinite()(piece)) for piece in pieces]
     low = _over(mint.min, [_but(piece, mask, np.inf) for mask, piece in zip(wild, pieces, strict=True)])
     high = _over(mint.max, [_but(piece, mask, -np.inf) for mask, piece in zip(wild, pieces, strict=True)])

@@ -78,7 +78,7 @@ def install() -> None:
     callbacks.TrainingStateMonitor._output = counting_on
 
 
-@MindFormerRegister.register(MindFormerModuleType.CALLBACK)  # type: ignore[untyped-decorator]
+@MindFormerRegister.register(MindFormerModuleType.CALLBACK)
 class TensorBoardMonitor(TensorBoardCallback):
     """TensorBoardCallback under `callbacks:`, with the keys of SummaryMonitor.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from mindspore import mint
+from mindspore import ops
 
 from msbridge._device import Array, is_tensor
 from msbridge._schedule import CollectFreq
@@ -39,7 +39,8 @@ class InputImages(Collector):
         inputs = element if isinstance(element, list | tuple) else [element]
         for tensor in inputs:
             if is_tensor(tensor) and tensor.ndim == 4 and (layout := layout_of(tensor.shape)):
-                first = mint.narrow(tensor, 0, 0, min(self._most, tensor.shape[0]))
+                size = (min(self._most, tensor.shape[0]), *tensor.shape[1:])
+                first = ops.Slice()(tensor, (0, 0, 0, 0), size)
                 return {"input/images": fetch_images(context, first, layout)}
         raise NotGivenError("the input has no images: want (N, C, H, W) or (N, H, W, C) with 1, 3 or 4 channels")
 
