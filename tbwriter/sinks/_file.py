@@ -79,7 +79,8 @@ class FileSink:
         self._shared = is_shared(kind) if shared is None else shared
         if is_object_store(kind):
             _log.warning(
-                "%s: each sync uploads the whole file on a %s mount; the URL of the store, such as s3://, is cheaper",
+                "%s: a %s mount uploads whole files, at each sync or only at their end, before which nobody else sees "
+                "them; give the URL of the store instead, such as s3://",
                 self._directory,
                 kind,
             )

@@ -245,6 +245,14 @@ def test_by_default_a_mount_is_flushed_every_five_seconds(mount):
         assert time.monotonic() - begin > 3
 
 
+@pytest.mark.parametrize(("mount", "said"), [("s3fs", 1), ("sshfs", 0)], indirect=["mount"])
+def test_a_mount_of_an_object_store_is_said_to_have_a_better_way(mount, said, caplog):
+    with SummaryWriter(mount.path / "run") as writer:
+        writer.add_scalar("a", 1.0, 1)
+    assert steps(mount.server / "run", "a") == [1]
+    assert len([record for record in caplog.records if "give the URL of the store" in record.getMessage()]) == said
+
+
 def test_a_mount_has_the_defaults_of_shared_storage_and_the_disk_below_it_its_own(mount):
     assert sinks.defaults(str(mount.path / "not" / "there" / "yet")) == (5.0, 256 << 20)
     assert sinks.defaults(str(mount.server)) == (1.0, 1 << 30)
