@@ -1,4 +1,4 @@
-"""A FUSE file system over a directory that fails, stalls and counts as it is told: `python fault_fs.py SERVER MOUNT SUBTYPE`.
+"""A FUSE file system over a directory that fails, stalls and counts as told: `python fault_fs.py SERVER MOUNT SUBTYPE`.
 
 The directory SERVER stands for the file server: what is there is what other machines see. Each line of standard input
 is a JSON object, answered by one line when it holds:
