@@ -96,6 +96,17 @@ def test_a_file_that_was_deleted_on_the_server_is_followed_by_a_new_one(mount):
     assert statuses(mount.server / "run") == ["clean"]
 
 
+def test_a_mount_that_cannot_sync_gets_everything_and_claims_nothing(mount):
+    mount.fail("fsync", "EINVAL", times=100_000)
+    with SummaryWriter(mount.path / "run") as writer:
+        for step in range(COUNT):
+            writer.add_scalar("a", float(step), step)
+        assert writer.flush()
+        assert not writer.sync()
+        assert whole(mount.server / "run")
+    assert len(event_files(mount.server / "run")) == 1
+
+
 def test_a_mount_that_counts_no_links_gets_one_file(mount):
     mount.tell(no_links=True)
     _, said = write(mount.path / "run")
