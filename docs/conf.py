@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
+import importlib
 import inspect
 import re
 
@@ -54,7 +54,7 @@ PACKAGES = ("tbwriter", "tbwriter.watch", "tbwriter.testing", "msbridge")
 @functools.cache
 def public_names() -> dict[str, object]:
     """Return every public class and function by its public name."""
-    modules = {package: importlib.import_module(package) for package in PACKAGES if importlib.util.find_spec(package)}
+    modules = {package: importlib.import_module(package) for package in PACKAGES}
     return {
         f"{package}.{name}": getattr(module, name)
         for package, module in modules.items()
