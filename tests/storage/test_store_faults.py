@@ -362,7 +362,7 @@ def test_a_spool_that_is_deleted_under_a_writer_is_said_and_not_claimed_as_store
     writer = make(behind_proxy)
     proxy.fault = "503"
     write(writer, 0, 10)
-    writer.flush(0.2)
+    wait_until(lambda: writer.stats().queued == 0, within=20)
     for path in behind_proxy.spool.rglob("*tfevents*"):
         path.unlink()
     proxy.fault = None
