@@ -198,9 +198,7 @@ def test_a_flush_without_a_timeout_gives_up_on_a_store_that_hangs_and_the_next_a
     writer.close()
 
 
-def test_what_was_left_for_another_url_of_the_bucket_is_sent_when_there_is_time(
-    behind_proxy, proxy, tmp_path, monkeypatch
-):
+def test_what_was_left_for_another_url_of_the_bucket_is_sent_too(behind_proxy, proxy, tmp_path, monkeypatch):
     from tbwriter.sinks import _store, _strays
 
     monkeypatch.setattr(_strays, "_FIRST_SECS", 0.0)
@@ -364,7 +362,7 @@ def test_a_spool_that_is_deleted_under_a_writer_is_said_and_not_claimed_as_store
     writer = make(behind_proxy)
     proxy.fault = "503"
     write(writer, 0, 10)
-    writer.flush(0.2)
+    wait_until(lambda: writer.stats().queued == 0, within=20)
     for path in behind_proxy.spool.rglob("*tfevents*"):
         path.unlink()
     proxy.fault = None
