@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks import (
     _machine,
     _progress,
+    callback,
     collect_freq,
     encode,
     histogram,
@@ -34,6 +35,10 @@ _COMMANDS: dict[str, tuple[str, Mapping[str, FigureMaker]]] = {
     "encode": ("from values to framed records, in memory", encode.FIGURES),
     "write": ("from the call to the file on a local disk, beside other writers", write.FIGURES),
     "collect_freq": ("what logging adds to a training loop, against collect_freq", collect_freq.FIGURES),
+    "callback": (
+        "what a callback adds to a step of Model.train, beside SummaryCollector",
+        callback.FIGURES,
+    ),
     "histogram": ("what a histogram costs and how near it comes, beside other writers", histogram.FIGURES),
     "summaries": ("what one call of each method costs the training loop, beside other writers", summaries.FIGURES),
     "read": ("what reading event files back costs, beside TensorBoard's reader", read.FIGURES),

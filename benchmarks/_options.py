@@ -14,10 +14,11 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "read": {"rounds": 5},
     "collect_freq": {"block_steps": 100},
     "sinks": {"rounds": 5},
+    "callback": {"rounds": 9},
 }
 """What a command measures by default, where that is not Setting's."""
 
-ALONE = frozenset({"encode", "read", "sinks", "ranks", "soak"})
+ALONE = frozenset({"encode", "read", "callback", "sinks", "ranks", "soak"})
 """Commands that measure tbwriter alone."""
 
 QUICK: dict[str, Any] = {

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
         default_collectors,
     )
     from msbridge.custom_loop import monitor
+    from msbridge.run_dir import RunDir, run_dir
+    from msbridge.smoke import SmokeReport, smoke_check
 
 __all__ = [
     "Collector",
@@ -63,8 +65,10 @@ __all__ = [
     "NotGivenError",
     "OptimizerState",
     "RaiseCollectFreq",
+    "RunDir",
     "ScaleLearningRate",
     "Series",
+    "SmokeReport",
     "StopTraining",
     "SummaryOps",
     "TensorBoardCallback",
@@ -76,11 +80,17 @@ __all__ = [
     "__version__",
     "default_collectors",
     "monitor",
+    "run_dir",
+    "smoke_check",
 ]
 
 
 _MODULES = {
+    "RunDir": "msbridge.run_dir",
+    "SmokeReport": "msbridge.smoke",
     "monitor": "msbridge.custom_loop",
+    "run_dir": "msbridge.run_dir",
+    "smoke_check": "msbridge.smoke",
     "RaiseCollectFreq": "msbridge.actions",
     "ScaleLearningRate": "msbridge.actions",
     "StopTraining": "msbridge.actions",

@@ -20,7 +20,7 @@ from msbridge._summary_collector import check_unused, collectors_of
 from msbridge._tape import Series
 from msbridge._training import WatchedTraining
 from msbridge.actions import Bound, TrainingAction
-from msbridge.collectors import Collector, Value, default_collectors
+from msbridge.collectors import Collector, HyperParameters, Value, default_collectors
 from tbwriter import SinkError, SummaryWriter
 from tbwriter.watch import Rule, Watch
 
@@ -144,10 +144,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         elif custom_lineage_data is not None:
             chosen = default_collectors() if collectors is None else collectors
             collectors = [*chosen, *collectors_of(None, False, custom_lineage_data)]
-        self._collectors = default_collectors() if collectors is None else list(collectors)
-        for collector in self._collectors:
-            if not isinstance(collector, Collector):
-                raise TypeError(f"collectors must be Collector objects, got {collector!r}")
+        self._collectors = _checked(collectors, getattr(summary_dir, "parameters", None))
         for name, number in (("tokens_per_step", tokens_per_step), ("initial_step", initial_step)):
             if number is not None and (isinstance(number, bool) or not hasattr(number, "__index__")):
                 raise TypeError(f"{name} must be an int, got {number!r}")
@@ -387,3 +384,14 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
                 self._training.silence()
         except Exception as error:
             _log.warning("the gradient tap stays in: %s: %s", type(error).__name__, error)
+
+
+def _checked(collectors: Sequence[Collector] | None, parameters: Mapping[str, Any] | None) -> list[Collector]:
+    """Give the collectors, and one for what `run_dir` named the directory after."""
+    found = default_collectors() if collectors is None else list(collectors)
+    for collector in found:
+        if not isinstance(collector, Collector):
+            raise TypeError(f"collectors must be Collector objects, got {collector!r}")
+    if parameters and not any(isinstance(collector, HyperParameters) for collector in found):
+        found.append(HyperParameters(parameters))
+    return found

@@ -1,0 +1,171 @@
+"""The figures of `python -m benchmarks callback`: what the callback of msbridge adds to a step of `Model.train`.
+
+Beside MindSpore's SummaryCollector, what people write by hand around TensorBoard's EventFileWriter, and no callback. A
+net of LeNet's size on handwritten digits; every step is collected. All cases have a model of their own, compiled
+before, and take turns in one process: a block is one epoch, its first steps left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks._measure import alternate, ratio_of_medians, spread
+from benchmarks._results import Figure, Target
+from benchmarks._setting import Setting
+
+_OURS, _BARE, _BY_HAND = "msbridge", "no callback", "EventFileWriter by hand, loss alone"
+_LOSS, _DEFAULT = "SummaryCollector, loss alone", "SummaryCollector, its default without landscape"
+_CASES = (_BARE, _OURS, _BY_HAND, _LOSS, _DEFAULT)
+_WARM_UP = 3  # steps of a block that are left out
+_STEP_US = 3000.0  # the step of which the target is a share
+
+Sample = tuple[float, float]  # mean step, and mean time inside the callback, in us
+
+
+def graph(setting: Setting) -> list[Figure]:
+    """Measure in GRAPH mode."""
+    return _figures(setting, "graph")
+
+
+def pynative(setting: Setting) -> list[Figure]:
+    """Measure in PYNATIVE mode."""
+    return _figures(setting, "pynative")
+
+
+def _figures(setting: Setting, mode: str) -> list[Figure]:
+    os.environ.setdefault("GLOG_v", "3")
+    ms = importlib.import_module("mindspore")
+    ms.set_context(mode=ms.GRAPH_MODE if mode == "graph" else ms.PYNATIVE_MODE, device_target="CPU")
+    models = {name: _model(ms) for name in _CASES}
+
+    def sample(name: str) -> Sample:
+        return _block(ms, models[name], _callback(ms, name, setting.fresh()))
+
+    for name in _CASES:
+        sample(name)  # compiles
+    samples = alternate(_CASES, setting.rounds, sample, setting.progress.tick)
+    steps = {name: [step for step, _ in found] for name, found in samples.items()}
+    inside = {name: [us for _, us in found] for name, found in samples.items() if name != _BARE}
+    extra = {
+        name: [us - bare for us, bare in zip(found, steps[_BARE], strict=True)]
+        for name, found in steps.items()
+        if name != _BARE
+    }
+    bare = statistics.median(steps[_BARE])
+    how = (
+        f"MindSpore's {mode.upper()} mode on the CPU; every step is collected; a step without callback takes "
+        f"{bare / 1000:.1f} ms here; {setting.rounds} rounds of one epoch each. The scalars: loss, learning rate, "
+        "gradient norm, step time, samples a second and epoch of msbridge, the loss alone of the others."
+    )
+    direct = {name: spread(found) for name, found in inside.items()}
+    ratios = {
+        f"{name} / {_OURS}": found
+        for name in inside
+        if name != _OURS and (found := ratio_of_medians(inside[name], inside[_OURS])) is not None
+    }
+    return [
+        Figure(
+            name=f"callback_{mode}_inside",
+            title=f"Time of a step inside the callback, {mode.upper()} mode",
+            unit="us a step",
+            how=how,
+            values=direct,
+            ratios=ratios,
+            targets=[Target.judge(f"{_OURS}, us a step: 3 % of 3 ms", "at most", 0.03 * _STEP_US, direct[_OURS])],
+        ),
+        Figure(
+            name=f"callback_{mode}_extra",
+            title=f"What a callback adds to a step, {mode.upper()} mode",
+            unit="us a step",
+            how=how + " Whole steps, less those without callback of the same round; what runs inside the graph and in "
+            "other threads is in it.",
+            values={name: spread(found) for name, found in extra.items()},
+        ),
+    ]
+
+
+def _model(ms: Any) -> Any:
+    nn = ms.nn
+    ms.set_seed(1)
+    net = nn.SequentialCell(
+        nn.Conv2d(1, 6, 3, pad_mode="same", has_bias=True), nn.ReLU(), nn.MaxPool2d(2, 2),
+        nn.Conv2d(6, 16, 3, pad_mode="same", has_bias=True), nn.ReLU(), nn.MaxPool2d(2, 2),
+        nn.Flatten(), nn.Dense(64, 84), nn.ReLU(), nn.Dense(84, 10),
+    )  # fmt: skip
+    loss = nn.SoftmaxCrossEntropyWithLogits(reduction="mean")
+    return ms.train.Model(net, loss, nn.Momentum(net.trainable_params(), 0.01, 0.9))
+
+
+@functools.cache
+def _digits() -> tuple[Any, Any]:
+    numpy = importlib.import_module("numpy")
+    digits = importlib.import_module("sklearn.datasets").load_digits()
+    images = (digits.images[:, None] / 16).astype("float32")
+    return images, numpy.eye(10, dtype="float32")[digits.target]
+
+
+def _block(ms: Any, model: Any, callback: Any) -> Sample:
+    """Train one epoch; return the means over its later steps."""
+    ends: list[float] = []
+    inside: list[float] = []
+
+    class Before(ms.train.Callback):  # type: ignore[misc]
+        def on_train_step_end(self, _run_context: Any) -> None:
+            inside.append(-time.perf_counter())
+
+    class After(ms.train.Callback):  # type: ignore[misc]
+        def on_train_step_end(self, _run_context: Any) -> None:
+            now = time.perf_counter()
+            inside[-1] += now
+            ends.append(now)
+
+    data = ms.dataset.NumpySlicesDataset(_digits(), shuffle=False).batch(32, drop_remainder=True)
+    between = [callback] if callback is not None else []
+    model.train(1, data, callbacks=[Before(), *between, After()], dataset_sink_mode=False)
+    steps = len(ends) - _WARM_UP
+    return (ends[-1] - ends[_WARM_UP - 1]) / steps * 1e6, sum(inside[_WARM_UP:]) / steps * 1e6
+
+
+def _callback(ms: Any, name: str, directory: Path) -> Any:
+    makers: dict[str, Callable[[], Any]] = {
+        _BARE: lambda: None,
+        _OURS: lambda: importlib.import_module("msbridge").TensorBoardCallback(directory, 1),
+        _BY_HAND: lambda: _by_hand(ms, directory),
+        _LOSS: lambda: ms.train.SummaryCollector(
+            str(directory), 1, {"collect_metric": True}, keep_default_action=False
+        ),
+        _DEFAULT: lambda: ms.train.SummaryCollector(str(directory), 1, {"collect_landscape": None}),
+    }
+    return makers[name]()
+
+
+def _by_hand(ms: Any, directory: Path) -> Any:
+    """Write a loss a step with TensorBoard's own writer, as its users do."""
+    writers = importlib.import_module("tensorboard.summary.writer.event_file_writer")
+    events = importlib.import_module("tensorboard.compat.proto.event_pb2")
+    summaries = importlib.import_module("tensorboard.compat.proto.summary_pb2")
+
+    class ByHand(ms.train.Callback):  # type: ignore[misc]
+        def on_train_begin(self, _run_context: Any) -> None:
+            self.writer = writers.EventFileWriter(str(directory))
+
+        def on_train_step_end(self, run_context: Any) -> None:
+            params = run_context.original_args()
+            value = summaries.Summary.Value(tag="loss", simple_value=float(params.net_outputs.asnumpy()))
+            summary = summaries.Summary(value=[value])
+            self.writer.add_event(events.Event(step=params.cur_step_num, wall_time=time.time(), summary=summary))
+
+        def on_train_end(self, _run_context: Any) -> None:
+            self.writer.close()
+
+    return ByHand()
+
+
+FIGURES: dict[str, Callable[[Setting], list[Figure]]] = {"graph": graph, "pynative": pynative}
