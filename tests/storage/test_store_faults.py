@@ -6,7 +6,7 @@ import threading
 import pytest
 from children import Child, run_well
 from event_files import steps
-from test_writer_on_s3 import make, write
+from test_writer_on_s3 import make, spooled, write
 from waiting import wait_until
 
 import tbwriter
@@ -18,11 +18,14 @@ import json
 url, endpoint, spool = sys.argv[1:4]
 def make(**settings):
     return SummaryWriter(url, storage_options={"endpoint_url": endpoint}, spool_dir=spool, flush_secs=0.05, **settings)
+added = 0
 def write(begin, end):
+    global added
+    added += end - begin
     for step in range(begin, end):
         writer.add_scalar("loss", float(step), step)
 def wait_until_spooled():
-    while writer.stats().queued:
+    while writer.stats().written < added:
         time.sleep(0.01)
 """
 
@@ -120,6 +123,7 @@ flushing.start()
 for begin in range(10, 500, 10):
     write(begin, begin + 10)
     writer.add_scalars("sub", {"a": float(begin), f"new{begin}": 1.0}, begin)
+    added += 2
     wait_until_spooled()
 assert flushing.is_alive()
 say("written")
@@ -319,6 +323,7 @@ say("ready")
 wait_for_parent()
 write(0, 300)
 writer.add_scalars("sub", {"a": 1.0}, 1)
+added += 1
 wait_until_spooled()
 say("written")
 wait_for_parent()
@@ -362,7 +367,7 @@ def test_a_spool_that_is_deleted_under_a_writer_is_said_and_not_claimed_as_store
     writer = make(behind_proxy)
     proxy.fault = "503"
     write(writer, 0, 10)
-    wait_until(lambda: writer.stats().queued == 0, within=20)
+    wait_until(lambda: spooled(behind_proxy).count(b"loss") == 10, within=20)
     for path in behind_proxy.spool.rglob("*tfevents*"):
         path.unlink()
     proxy.fault = None
