@@ -71,7 +71,7 @@ test-newest: $(NEWEST)/dev.done
 
 test-oldest: $(OLDEST)/dev.done
 	@echo "== oldest dependencies: core and bridge (TensorBoard's readers need newer ones)"
-	GLOG_v=3 $(OLDEST)/bin/python -m pytest tests/unit tests/golden tests/conformance tests/stateful tests/packaging tests/crash tests/msbridge -m "not slow" $(PYTEST_ARGS)
+	GLOG_v=3 $(OLDEST)/bin/python -m pytest tests/unit tests/golden tests/conformance tests/stateful tests/packaging tests/crash tests/cli tests/msbridge -m "not slow" $(PYTEST_ARGS)
 
 # Not a part of `make test`: MindFormers brings 2.7 GB of packages.
 $(MINDFORMERS)/dev.done: pyproject.toml tests/with_mindformers/requirements.txt

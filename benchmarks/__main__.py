@@ -66,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--full", action="store_true", help="every command, one after the other: a quarter of an hour")
+    parser.add_argument("--full", action="store_true", help="every command, one after the other: about twenty minutes")
     parser.add_argument("--quick", action="store_true", help="with --full or alone: whether it works, not how fast")
     commands = parser.add_subparsers(dest="command", help="without a command: a tour of three minutes")
     for command, (text, figures) in _COMMANDS.items():

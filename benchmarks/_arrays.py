@@ -1,4 +1,4 @@
-"""What a histogram of a large array and an image cost: the caller, the other threads, and memory."""
+"""What a histogram of a large array costs: the caller, the other threads, and memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from benchmarks._setting import Setting
 from benchmarks._writers import EVENT_FILE, TBWRITER, TENSORBOARDX, open_writer
 
 _SIZE = 1_000_000
-_SIDE = 512
 _MIB = 2**20
 # The dot products of tensorboardX and torch leave OpenBLAS threads behind that spin for some 30 ms, waiting for more:
 # without a pause they would count as the next writer's.
@@ -95,61 +94,6 @@ def histograms(setting: Setting) -> list[Figure]:
             ratios=ratios(caller, writers[1:], TBWRITER),
         ),
         _memory(setting, [TBWRITER] if setting.quick else writers),
-    ]
-
-
-def images(setting: Setting) -> list[Figure]:
-    """Measure `add_image` of 512 by 512 RGB, for the caller and for all threads until it is stored."""
-    # Neither noise, which nothing compresses, nor a flat colour: gradients with a little noise, like a photograph.
-    rng = np.random.default_rng(0)
-    slope = np.linspace(0, 1, _SIDE, dtype=np.float32)
-    smooth = np.stack([slope[None] * slope[:, None], slope[None] + 0 * slope[:, None], 1 - slope[:, None] + 0 * slope])
-    picture = np.uint8(np.clip(smooth + rng.normal(0, 0.02, smooth.shape), 0, 1) * 255)
-    pictures = 2 if setting.quick else 10
-    writers = [TBWRITER, *(peer for peer in setting.peers if peer != EVENT_FILE)]
-
-    def sample(writer: str) -> tuple[float, float]:
-        logger = open_writer(writer, setting.fresh())
-        assert logger.add_image is not None
-        logger.add_image("picture", picture, 0)
-        logger.flush()
-        called = 0.0
-        cpu = time.process_time()
-        for step in range(1, pictures + 1):
-            begin = time.perf_counter()
-            logger.add_image("picture", picture, step)
-            called += time.perf_counter() - begin
-            logger.flush()  # a training adds no image while the last one is still being encoded
-        cpu = time.process_time() - cpu
-        logger.close()
-        return called / pictures * 1e3, cpu / pictures * 1e3
-
-    costs = alternate(writers, setting.rounds, sample, setting.progress.tick)
-    caller = {writer: [cost[0] for cost in costs[writer]] for writer in writers}
-    total = {writer: [cost[1] for cost in costs[writer]] for writer in writers}
-    how = f"{pictures} images of {_SIDE} by {_SIDE} RGB in uint8, each flushed; {setting.rounds} rounds."
-    targets = []
-    if TENSORBOARDX in writers:
-        over = ratio(caller[TENSORBOARDX], caller[TBWRITER])
-        targets.append(Target.judge(f"times tbwriter's, for {TENSORBOARDX}", "at least", 10, over))
-    return [
-        Figure(
-            name="image_caller",
-            title=f"Image of {_SIDE} by {_SIDE} RGB: caller's time",
-            unit="ms",
-            how=how + " tbwriter copies the array in the caller.",
-            values=spreads(caller),
-            ratios={f"{peer} / {TBWRITER}": ratio(caller[peer], caller[TBWRITER]) for peer in writers[1:]},
-            targets=targets,
-        ),
-        Figure(
-            name="image_cpu",
-            title=f"Image of {_SIDE} by {_SIDE} RGB: processor time of all threads",
-            unit="ms",
-            how=how,
-            values=spreads(total),
-            ratios={f"{peer} / {TBWRITER}": ratio(total[peer], total[TBWRITER]) for peer in writers[1:]},
-        ),
     ]
 
 

@@ -137,8 +137,8 @@ def _by_number(name: str, pattern: str, axes: tuple[str, str], settings: Mapping
 
 _PLOTS: dict[str, list[tuple[str, str, Callable[[Result], Any]]]] = {
     "collect_freq": [
-        ("overhead-sinks", "What tbwriter adds to a step of 5 ms, on every sink", _against_freq("stores")),
-        ("overhead-writers", "What every writer adds to a step of 5 ms, local disk", _against_freq("writers")),
+        ("overhead-sinks", "What tbwriter adds to a step, on every sink", _against_freq("stores")),
+        ("overhead-writers", "What every writer adds to a step, on a local disk", _against_freq("writers")),
     ],
     "write": [
         ("caller-latency", "The time of single calls of add_scalar, by writer", _distribution("caller")),

@@ -16,13 +16,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from benchmarks._digits import CLASSES, digits
 from benchmarks._measure import alternate, ratio_of_medians, spread
 from benchmarks._results import Figure, Target
 from benchmarks._setting import Setting
 
-_OURS, _BARE, _BY_HAND = "msbridge", "no callback", "EventFileWriter by hand, loss alone"
-_LOSS, _DEFAULT = "SummaryCollector, loss alone", "SummaryCollector, its default without landscape"
-_CASES = (_BARE, _OURS, _BY_HAND, _LOSS, _DEFAULT)
+OURS, BARE, BY_HAND = "msbridge", "no callback", "EventFileWriter by hand, loss alone"
+LOSS, DEFAULT = "SummaryCollector, loss alone", "SummaryCollector, its default without landscape"
+_CASES = (BARE, OURS, BY_HAND, LOSS, DEFAULT)
 _WARM_UP = 3  # steps of a block that are left out
 _STEP_US = 3000.0  # the step of which the target is a share
 
@@ -43,22 +46,22 @@ def _figures(setting: Setting, mode: str) -> list[Figure]:
     os.environ.setdefault("GLOG_v", "3")
     ms = importlib.import_module("mindspore")
     ms.set_context(mode=ms.GRAPH_MODE if mode == "graph" else ms.PYNATIVE_MODE, device_target="CPU")
-    models = {name: _model(ms) for name in _CASES}
+    models = {name: model(ms) for name in _CASES}
 
     def sample(name: str) -> Sample:
-        return _block(ms, models[name], _callback(ms, name, setting.fresh()))
+        return block(ms, models[name], made(ms, name, setting.fresh()))
 
     for name in _CASES:
         sample(name)  # compiles
     samples = alternate(_CASES, setting.rounds, sample, setting.progress.tick)
     steps = {name: [step for step, _ in found] for name, found in samples.items()}
-    inside = {name: [us for _, us in found] for name, found in samples.items() if name != _BARE}
+    inside = {name: [us for _, us in found] for name, found in samples.items() if name != BARE}
     extra = {
-        name: [us - bare for us, bare in zip(found, steps[_BARE], strict=True)]
+        name: [us - bare for us, bare in zip(found, steps[BARE], strict=True)]
         for name, found in steps.items()
-        if name != _BARE
+        if name != BARE
     }
-    bare = statistics.median(steps[_BARE])
+    bare = statistics.median(steps[BARE])
     how = (
         f"MindSpore's {mode.upper()} mode on the CPU; every step is collected; a step without callback takes "
         f"{bare / 1000:.1f} ms here; {setting.rounds} rounds of one epoch each. The scalars: loss, learning rate, "
@@ -66,9 +69,9 @@ def _figures(setting: Setting, mode: str) -> list[Figure]:
     )
     direct = {name: spread(found) for name, found in inside.items()}
     ratios = {
-        f"{name} / {_OURS}": found
+        f"{name} / {OURS}": found
         for name in inside
-        if name != _OURS and (found := ratio_of_medians(inside[name], inside[_OURS])) is not None
+        if name != OURS and (found := ratio_of_medians(inside[name], inside[OURS])) is not None
     }
     return [
         Figure(
@@ -78,7 +81,7 @@ def _figures(setting: Setting, mode: str) -> list[Figure]:
             how=how,
             values=direct,
             ratios=ratios,
-            targets=[Target.judge(f"{_OURS}, us a step: 3 % of 3 ms", "at most", 0.03 * _STEP_US, direct[_OURS])],
+            targets=[Target.judge(f"{OURS}, us a step: 3 % of 3 ms", "at most", 0.03 * _STEP_US, direct[OURS])],
         ),
         Figure(
             name=f"callback_{mode}_extra",
@@ -91,7 +94,8 @@ def _figures(setting: Setting, mode: str) -> list[Figure]:
     ]
 
 
-def _model(ms: Any) -> Any:
+def model(ms: Any) -> Any:
+    """Return a new model of a net of LeNet's size."""
     nn = ms.nn
     ms.set_seed(1)
     net = nn.SequentialCell(
@@ -104,14 +108,12 @@ def _model(ms: Any) -> Any:
 
 
 @functools.cache
-def _digits() -> tuple[Any, Any]:
-    numpy = importlib.import_module("numpy")
-    digits = importlib.import_module("sklearn.datasets").load_digits()
-    images = (digits.images[:, None] / 16).astype("float32")
-    return images, numpy.eye(10, dtype="float32")[digits.target]
+def _one_hot_digits() -> tuple[Any, Any]:
+    images, classes = digits()
+    return images, np.eye(CLASSES, dtype=np.float32)[classes]
 
 
-def _block(ms: Any, model: Any, callback: Any) -> Sample:
+def block(ms: Any, model: Any, callback: Any) -> Sample:
     """Train one epoch; return the means over its later steps."""
     ends: list[float] = []
     inside: list[float] = []
@@ -126,28 +128,29 @@ def _block(ms: Any, model: Any, callback: Any) -> Sample:
             inside[-1] += now
             ends.append(now)
 
-    data = ms.dataset.NumpySlicesDataset(_digits(), shuffle=False).batch(32, drop_remainder=True)
+    data = ms.dataset.NumpySlicesDataset(_one_hot_digits(), shuffle=False).batch(32, drop_remainder=True)
     between = [callback] if callback is not None else []
     model.train(1, data, callbacks=[Before(), *between, After()], dataset_sink_mode=False)
     steps = len(ends) - _WARM_UP
     return (ends[-1] - ends[_WARM_UP - 1]) / steps * 1e6, sum(inside[_WARM_UP:]) / steps * 1e6
 
 
-def _callback(ms: Any, name: str, directory: Path) -> Any:
+def made(ms: Any, name: str, directory: Path, freq: int = 1) -> Any:
+    """Return a new callback that collects every `freq` steps; None for `BARE`."""
     makers: dict[str, Callable[[], Any]] = {
-        _BARE: lambda: None,
-        _OURS: lambda: importlib.import_module("msbridge").TensorBoardCallback(directory, 1),
-        _BY_HAND: lambda: _by_hand(ms, directory),
-        _LOSS: lambda: ms.train.SummaryCollector(
-            str(directory), 1, {"collect_metric": True}, keep_default_action=False
+        BARE: lambda: None,
+        OURS: lambda: importlib.import_module("msbridge").TensorBoardCallback(directory, freq),
+        BY_HAND: lambda: _by_hand(ms, directory, freq),
+        LOSS: lambda: ms.train.SummaryCollector(
+            str(directory), freq, {"collect_metric": True}, keep_default_action=False
         ),
-        _DEFAULT: lambda: ms.train.SummaryCollector(str(directory), 1, {"collect_landscape": None}),
+        DEFAULT: lambda: ms.train.SummaryCollector(str(directory), freq, {"collect_landscape": None}),
     }
     return makers[name]()
 
 
-def _by_hand(ms: Any, directory: Path) -> Any:
-    """Write a loss a step with TensorBoard's own writer, as its users do."""
+def _by_hand(ms: Any, directory: Path, freq: int) -> Any:
+    """Write the loss with TensorBoard's own writer, as its users do."""
     writers = importlib.import_module("tensorboard.summary.writer.event_file_writer")
     events = importlib.import_module("tensorboard.compat.proto.event_pb2")
     summaries = importlib.import_module("tensorboard.compat.proto.summary_pb2")
@@ -158,6 +161,8 @@ def _by_hand(ms: Any, directory: Path) -> Any:
 
         def on_train_step_end(self, run_context: Any) -> None:
             params = run_context.original_args()
+            if params.cur_step_num % freq:
+                return
             value = summaries.Summary.Value(tag="loss", simple_value=float(params.net_outputs.asnumpy()))
             summary = summaries.Summary(value=[value])
             self.writer.add_event(events.Event(step=params.cur_step_num, wall_time=time.time(), summary=summary))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._measure import alternate, ratio, spread, timer_cost_ns
-from benchmarks._results import Figure
+from benchmarks._results import Figure, Target
 from benchmarks._run import FigureMaker
 from benchmarks._setting import Setting
 from benchmarks._writers import EVENT_FILE, TBWRITER, TENSORBOARDX, TORCH
@@ -25,6 +25,7 @@ _NEEDED = {
     (TORCH, "add_video, 8 frames of 64 x 64"): "moviepy",
 }
 _Call = Callable[[Any, int], object]
+_IMAGE = "add_image, 512 x 512 RGB"
 
 
 def _calls() -> dict[str, _Call]:
@@ -48,7 +49,7 @@ def _calls() -> dict[str, _Call]:
         "add_scalar": lambda w, step: w.add_scalar("loss", 0.5, step),
         "add_scalars, 3 keys": lambda w, step: w.add_scalars("losses", {"train": 0.5, "val": 0.6, "test": 0.7}, step),
         "add_histogram, 10,000 float32": lambda w, step: w.add_histogram("weights", values, step),
-        "add_image, 512 x 512 RGB": lambda w, step: w.add_image("picture", picture, step),
+        _IMAGE: lambda w, step: w.add_image("picture", picture, step),
         "add_images, 8 of 128 x 128 RGB": lambda w, step: w.add_images("batch", batch, step),
         "add_image_with_boxes, 512 x 512 RGB": lambda w, step: w.add_image_with_boxes("boxes", picture, boxes, step),
         "add_video, 8 frames of 64 x 64": lambda w, step: w.add_video("video", video, step),
@@ -118,6 +119,10 @@ def caller(setting: Setting) -> list[Figure]:
     for writer in writers:
         us = {name: [round_[name] for round_ in samples[writer]] for name in samples[writer][0]}
         ours = {name: [round_[name] for round_ in samples[TBWRITER]] for name in us}
+        targets = []
+        if writer == TENSORBOARDX:
+            over = ratio(us[_IMAGE], ours[_IMAGE])
+            targets.append(Target.judge(f"times tbwriter's for {_IMAGE}", "at least", 10, over))
         figures.append(
             Figure(
                 name=f"caller_of_{writer}",
@@ -129,6 +134,7 @@ def caller(setting: Setting) -> list[Figure]:
                 if writer == TBWRITER
                 else {f"{name} / {TBWRITER}": ratio(took, ours[name]) for name, took in us.items()},
                 notes=notes,
+                targets=targets,
             )
         )
     return figures

@@ -19,6 +19,5 @@ FIGURES: dict[str, Callable[[Setting], list[Figure]]] = {
     "syscalls": _syscalls.count,
     "instructions": _instructions.count,
     "histogram": _arrays.histograms,
-    "image": _arrays.images,
     "memory": _memory.growth,
 }

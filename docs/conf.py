@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
+import importlib
 import inspect
 import re
 
@@ -44,6 +44,8 @@ python_maximum_signature_line_length = 88
 
 html_theme = "furo"
 html_title = f"tbwriter {release}"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
@@ -54,7 +56,7 @@ PACKAGES = ("tbwriter", "tbwriter.watch", "tbwriter.testing", "msbridge")
 @functools.cache
 def public_names() -> dict[str, object]:
     """Return every public class and function by its public name."""
-    modules = {package: importlib.import_module(package) for package in PACKAGES if importlib.util.find_spec(package)}
+    modules = {package: importlib.import_module(package) for package in PACKAGES}
     return {
         f"{package}.{name}": getattr(module, name)
         for package, module in modules.items()
@@ -87,7 +89,8 @@ def complete_reference(app: Sphinx, page: str, source: list[str]) -> None:
 
 def complete_index(app: Sphinx, page: str, source: list[str]) -> None:
     """Add pages that nobody has put into the contents yet to their end."""
-    missing = sorted(app.env.found_docs - {page, *source[0].splitlines()})
+    listed = {line.rpartition("<")[2].rstrip(">") for line in source[0].splitlines()}
+    missing = sorted(app.env.found_docs - {page} - listed)
     if page == "index" and missing:
         source[0] += "\n```{toctree}\n:caption: More\n:hidden:\n\n" + "\n".join(missing) + "\n```\n"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tbwriter import __version__
 
 if TYPE_CHECKING:
+    from msbridge._run_dir import RunDir, run_dir
     from msbridge.actions import RaiseCollectFreq, ScaleLearningRate, StopTraining
     from msbridge.callback import TensorBoardCallback
     from msbridge.collectors import (
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
         default_collectors,
     )
     from msbridge.custom_loop import monitor
-    from msbridge.run_dir import RunDir, run_dir
     from msbridge.smoke import SmokeReport, smoke_check
 
 __all__ = [
@@ -86,10 +86,10 @@ __all__ = [
 
 
 _MODULES = {
-    "RunDir": "msbridge.run_dir",
+    "RunDir": "msbridge._run_dir",
     "SmokeReport": "msbridge.smoke",
     "monitor": "msbridge.custom_loop",
-    "run_dir": "msbridge.run_dir",
+    "run_dir": "msbridge._run_dir",
     "smoke_check": "msbridge.smoke",
     "RaiseCollectFreq": "msbridge.actions",
     "ScaleLearningRate": "msbridge.actions",

@@ -48,11 +48,21 @@ class Buckets:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """An encoded picture, as serialised Summary of TensorBoard's.
+
+    MindSpore's own bytes: its messages of a picture have TensorBoard's field numbers.
+    """
+
+    summary: bytes
+
+
+@dataclass(frozen=True)
 class Item:
-    """One value of a summary: a float, Buckets, an array, or an encoded picture as bytes."""
+    """One value of a summary."""
 
     tag: str
-    value: float | Buckets | npt.NDArray[Any] | bytes
+    value: float | Buckets | npt.NDArray[Any] | Picture
 
 
 @dataclass(frozen=True)
@@ -120,11 +130,11 @@ def decode_lineage(data: bytes) -> Lineage | None:
 def _items(summary: pb.Summary) -> Iterator[Item]:
     for value in summary.value:
         form = value.WhichOneof("value")
-        found: float | Buckets | npt.NDArray[Any] | bytes | None = None
+        found: float | Buckets | npt.NDArray[Any] | Picture | None = None
         if form == "scalar_value":
             found = float(value.scalar_value)
         elif form == "image":
-            found = bytes(value.image.encoded_image)
+            found = Picture(pb.Summary(value=[value]).SerializeToString())
         elif form == "tensor":
             found = tensor(value.tensor)
         elif form == "histogram":

@@ -9,7 +9,6 @@ a tensor becomes a histogram of its values, and is kept whole under `<tag>/tenso
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import time
@@ -17,8 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from msbridge import _foreign
 from tbwriter import SummaryWriter, read_records
@@ -224,8 +221,8 @@ class _Run:
         if isinstance(value, float):
             writer.add_scalar(item.tag, value, step, wall_time)
             kind = "scalars"
-        elif isinstance(value, bytes):
-            writer.add_image(item.tag, _picture(value), step, wall_time, dataformats="HWC")
+        elif isinstance(value, _foreign.Picture):
+            writer.file_writer.add_summary(value.summary, step, wall_time)
             kind = "images"
         elif isinstance(value, _foreign.Buckets):
             self._histogram(item.tag, value, step, wall_time)
@@ -256,15 +253,6 @@ class _Run:
 
 
 _REPEATED = "value of a step that was there already, or before the last one"
-
-
-def _picture(data: bytes) -> Any:
-    try:
-        from PIL import Image
-    except ImportError as exc:
-        raise ImportError("images need Pillow; install it with: pip install 'tbwriter[images]'") from exc
-    with Image.open(io.BytesIO(data)) as picture:
-        return np.asarray(picture.convert("RGB"))
 
 
 def _refuse_existing(output: str, options: Mapping[str, Any]) -> None:

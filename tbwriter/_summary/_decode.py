@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +32,12 @@ _DTYPES: dict[int, tuple[str, str]] = {
     pb.DT_COMPLEX64: ("<c8", "scomplex_val"),
     pb.DT_COMPLEX128: ("<c16", "dcomplex_val"),
 }
+
+
+# NumPy's limit up to version 1.26.
+_MAX_RANK = 32
+# A damaged shape must not ask for all memory.
+_MAX_CONSTANT = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -105,10 +112,15 @@ def decode(data: bytes, plugins: dict[str, str]) -> Event:
         step=event.step,
         values=tuple(_value(value, plugins) for value in event.summary.value),
         file_version=event.file_version if what == "file_version" else None,
-        session_log=pb.SessionLog.SessionStatus.Name(event.session_log.status) if what == "session_log" else None,
+        session_log=_name(pb.SessionLog.SessionStatus, event.session_log.status) if what == "session_log" else None,
         writer=event.source_metadata.writer or None,
         graph_def=event.graph_def if what == "graph_def" else None,
     )
+
+
+def _name(kind: Any, number: int) -> str:
+    """Return the name of an enum's value, or its number where a later version knows more of them."""
+    return str(kind.Name(number)) if number in kind.values() else str(number)
 
 
 def _value(value: pb.Summary.Value, plugins: dict[str, str]) -> Value:
@@ -147,19 +159,7 @@ def _legacy_histogram(histo: pb.HistogramProto) -> npt.NDArray[np.float64]:
 def _tensor(tensor: pb.TensorProto, plugin: str) -> Any:
     shape = [dim.size for dim in tensor.tensor_shape.dim]
     if tensor.dtype == pb.DT_STRING:
-        items = list(tensor.string_val)
-        if plugin == "images":
-            return items[2:]
-        if plugin == "audio" and len(shape) == 2:
-            return items[:: max(1, shape[1])]  # an older form, with a label beside each sound
-        if plugin == "custom_scalars" and items:
-            return decode_layout(items[0])
-        if plugin == "text":
-            texts = [item.decode("utf-8", "replace") for item in items]
-            if not shape:
-                return texts[0] if texts else ""
-            return np.array(texts, object).reshape(shape) if np.prod(shape) == len(texts) else np.array(texts, object)
-        return items
+        return _strings(list(tensor.string_val), shape, plugin)
     if tensor.dtype not in _DTYPES:
         return None
     dtype, name = _DTYPES[tensor.dtype]
@@ -168,23 +168,62 @@ def _tensor(tensor: pb.TensorProto, plugin: str) -> Any:
         if len(content) % np.dtype(dtype).itemsize:
             return None
         array = np.frombuffer(content, dtype)
+        if tensor.dtype == pb.DT_BFLOAT16:
+            array = _from_halves(array, tensor.dtype)
     else:
-        array = _unpacked(getattr(tensor, name), np.dtype(dtype), tensor.dtype)
-    if tensor.dtype == pb.DT_BFLOAT16:
-        array = (array.astype("<u4") << np.uint32(16)).view("<f4")
-    count = int(np.prod(shape, dtype=np.int64))
-    if array.size == 1 and count > 1:
+        # torch puts uint8 where uint32 belongs.
+        numbers = getattr(tensor, name) or (tensor.uint32_val if tensor.dtype == pb.DT_UINT8 else ())
+        array = _unpacked(numbers, np.dtype(dtype), tensor.dtype)
+    count = _count(shape)
+    if array.size == 1 and 1 < count <= _MAX_CONSTANT:
         array = np.full(count, array[0])  # TensorProto's short form of a constant
     if array.size != count:
         return array
     array = array.reshape(shape)
-    return float(array.reshape(-1)[0]) if plugin == "scalars" and array.size == 1 else array
+    return float(array.reshape(-1)[0]) if plugin == "scalars" and array.size == 1 and array.dtype.kind != "c" else array
+
+
+def _strings(items: list[bytes], shape: list[int], plugin: str) -> Any:
+    if plugin == "images":
+        return items[2:]
+    if plugin == "audio" and len(shape) == 2:
+        return items[:: max(1, shape[1])]  # an older form, with a label beside each sound
+    if plugin == "custom_scalars" and items:
+        return decode_layout(items[0])
+    if plugin == "text":
+        texts = [item.decode("utf-8", "replace") for item in items]
+        if not shape:
+            return texts[0] if texts else ""
+        table = np.array(texts, object)
+        return table.reshape(shape) if _count(shape) == len(texts) else table
+    return items
+
+
+def _count(shape: list[int]) -> int:
+    """Return how many elements a shape has; -1 where it is none."""
+    return math.prod(shape) if min(shape, default=0) >= 0 and len(shape) <= _MAX_RANK else -1
 
 
 def _unpacked(numbers: Any, dtype: np.dtype[Any], kind: int) -> npt.NDArray[Any]:
     """Return the numbers of a field of its own, such as `float_val`."""
-    if kind in (pb.DT_HALF, pb.DT_BFLOAT16):  # the bits of a float in each
-        return np.array(numbers, "<u2").view(dtype)
-    if dtype.kind == "c":  # real and imaginary parts in turn
-        return np.array(numbers, dtype.str.replace("c8", "f4").replace("c16", "f8")).view(dtype)
-    return np.array(numbers, dtype)
+    array: npt.NDArray[Any]
+    if kind in (pb.DT_HALF, pb.DT_BFLOAT16):
+        bits = np.array(numbers, "<i4")
+        # torch puts the bits of float32 here.
+        array = bits.view("<f4") if (bits & 0xFFFF != bits).any() else _from_halves(bits, kind)
+    elif dtype.kind == "c":  # real and imaginary parts in turn
+        parts = np.array(numbers, np.float32 if dtype.itemsize == 8 else np.float64)
+        array = parts[: len(parts) // 2 * 2].view(dtype)
+    elif dtype.kind in "iu" and dtype.itemsize < 8:
+        array = np.array(numbers, np.int64).astype(dtype)  # a damaged field may hold more than the type
+    else:
+        array = np.array(numbers, dtype)
+    return array
+
+
+def _from_halves(bits: npt.NDArray[Any], kind: int) -> npt.NDArray[Any]:
+    """Return 16-bit floats by their bits; bfloat16, which NumPy lacks, as float32."""
+    floats: npt.NDArray[Any] = bits.astype("<u2").view("<f2")
+    if kind == pb.DT_BFLOAT16:
+        floats = (bits.astype("<u4") << np.uint32(16)).view("<f4")
+    return floats

@@ -14,7 +14,7 @@ from google.protobuf import text_format
 
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._summary import _pixels
-from tbwriter._summary._values import as_array, check_tag, describe
+from tbwriter._summary._values import as_array, check_tag, describe, on_host
 
 CONFIG_NAME = "projector_config.pbtxt"
 _MAX_SPRITE_SIDE = 8192
@@ -43,7 +43,8 @@ class Embedding:
             tag: the name that the projector shows.
             step: of the training.
             points: of shape [n, dimensions].
-            labels: n of them, each turned to text; or n rows of them with a `header`; or None.
+            labels: n of them, each turned to text, a tensor's number without the tensor's name; or n rows of them
+                with a `header`; or None.
             header: the names of the columns of `labels`.
             images: of shape [n, channels, height, width], see `_pixels.pixels` for what the numbers mean; or None.
             copy: False hands the arrays over.
@@ -126,7 +127,7 @@ class Embedding:
 
 
 def _table(tag: str, labels: Any, header: Any, number: int) -> tuple[tuple[str, ...], ...]:
-    rows = list(labels)
+    rows = list(on_host(labels))
     if len(rows) != number:
         raise ValueError(f"tag {tag!r}: got {len(rows)} labels for {number} points, want one for each")
     if not header:
@@ -145,6 +146,7 @@ def _table(tag: str, labels: Any, header: Any, number: int) -> tuple[tuple[str, 
 
 def _cell(label: Any) -> str:
     """Return the text of a label on one line and without tabs, which would begin another column."""
+    label = on_host(label)
     text = label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)
     return " ".join(text.encode("utf-8", "replace").decode("utf-8").split("\t")).replace("\n", " ").replace("\r", " ")
 

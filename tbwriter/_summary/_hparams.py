@@ -164,7 +164,9 @@ def decode_hparams(content: bytes) -> dict[str, Any] | None:
         }
     if kind == "session_end_info":
         end = data.session_end_info
-        return {"status": plugins.Status.Name(end.status), "end_time_secs": end.end_time_secs}
+        known = end.status in plugins.Status.values()
+        status = plugins.Status.Name(end.status) if known else str(end.status)
+        return {"status": status, "end_time_secs": end.end_time_secs}
     if kind == "experiment":
         return {
             "hparams": [info.name for info in data.experiment.hparam_infos],

@@ -74,13 +74,16 @@ class PrCurve:
     def values(self, first: bool) -> Sequence[pb.Summary.Value]:
         """Count, and return the one Value; none where no prediction is a number."""
         known = np.isfinite(self.predictions) & np.isfinite(self.labels)
+        if self.weights is not None:
+            known &= np.isfinite(self.weights)
         labels, scores = self.labels[known].astype(np.float64), self.predictions[known]
         weights = 1.0 if self.weights is None else self.weights[known].astype(np.float64)
         beyond = int(np.count_nonzero((scores < 0) | (scores > 1)))
         self._tell(len(known) - len(scores), beyond)
         if not len(scores):
             return []
-        data = _curve(labels, np.clip(scores, 0, 1), weights, self.num_thresholds)
+        with np.errstate(all="ignore"):  # huge weights: what is beyond float64 is infinite
+            data = _curve(labels, np.clip(scores, 0, 1), weights, self.num_thresholds)
         return [value(self.tag, data, first)]
 
     def _tell(self, unknown: int, beyond: int) -> None:

@@ -114,6 +114,14 @@ def _to_numpy(value: Any, tag: str) -> npt.NDArray[Any]:
     return array
 
 
+def on_host(value: Any) -> Any:
+    """Return what a device tensor holds, as NumPy's; anything else as it is."""
+    if not (hasattr(type(value), "asnumpy") or hasattr(type(value), "detach")):
+        return value
+    array = _read(value)
+    return array[()] if array is not None and array.ndim == 0 else array
+
+
 def _holds_tensors(items: list[Any] | tuple[Any, ...]) -> bool:
     """Say whether a list, or one within it, holds device tensors; looks at types, since lists of floats may be long."""
     kinds = {type(item) for item in items}

@@ -59,9 +59,9 @@ _LONG_BYTES = 64 << 20
 
 
 def console() -> Console:
-    """Return the console for results; wide where it is no terminal, so that no name is cut."""
+    """Return the console for results; where it is no terminal, no line is wrapped and no name cut."""
     out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=200)
+    return out if out.is_terminal else Console(highlight=False, width=10_000)
 
 
 def say(text: str) -> None:

@@ -16,7 +16,7 @@ from tbwriter._summary import RawEvent
 from tbwriter._tree import Directory, Found
 from tbwriter.cli import _common, _writing
 
-_AROUND_VALUE = 28  # of a record with one value: framing, wall time, step
+_AROUND_RECORD = 16  # length and checksums
 _SIZE = re.compile(r"\s*([\d.]+)\s*(|k|M|G)i?B?\s*", re.IGNORECASE)
 _MOST_TRIES = 6
 
@@ -169,7 +169,7 @@ def _every_for(scan: RunScan, limit: int, unwanted: Callable[[str, TagScan], boo
     def size(every: int) -> float:
         total = 0.0
         for found in tags:
-            each = found.bytes / found.points + (_AROUND_VALUE if found.plugin == "scalars" else 0)
+            each = found.bytes / found.points + (_AROUND_RECORD if found.plugin == "scalars" else 0)
             total += each * min(found.points / every + 2, found.points)
         return total
 

@@ -67,7 +67,9 @@ class AppendingStore(Store):
     def _size(self, path: str) -> int | None:
         try:
             return int(self._fs.info(path)["size"])
-        except FileNotFoundError:
+        except OSError as exc:  # smb's is no FileNotFoundError
+            if exc.errno != errno.ENOENT:
+                raise
             return None
 
     def _grow(self, path: str, there: int, data: bytes) -> bool:
@@ -99,7 +101,12 @@ class AppendingStore(Store):
     def names(self, url: str) -> list[str]:
         """Return the names of the files directly below a URL; [] for none."""
         with self._io:
-            return super().names(url)
+            try:
+                return super().names(url)
+            except OSError as exc:
+                if exc.errno != errno.ENOENT:
+                    raise
+                return []
 
     def read(self, url: str) -> bytes:
         """Return all of a small file."""

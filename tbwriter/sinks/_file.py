@@ -29,8 +29,8 @@ _log = logging.getLogger(__name__)
 # The handle names a file that the server no longer has, or the disk refuses the place for good.
 _LOST = frozenset({errno.ESTALE, errno.ENOENT, errno.ENOTDIR, errno.EBADF})
 _MAX_REPEATED_EIO = 3
-# File systems that cannot sync a directory; their servers store it with the file.
-_NO_DIRECTORY_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS})
+# What a file system says that cannot sync, or not a directory.
+_CANNOT_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS})
 # One request of a usual client of NFS or FUSE.
 _SHARED_CHUNK_BYTES = 1 << 16
 # Windows has no O_CLOEXEC and translates line ends without O_BINARY.
@@ -73,13 +73,15 @@ class FileSink:
         self._eio = 0  # EIO in a row
         self._synced_directory = True
         self._shared = False
+        self._can_sync = True
         self._status = SinkStatus(path=self._path, segment=-1)
         self.roll(name, header)
         kind = file_system(self._directory)  # now that it exists, and is mounted
         self._shared = is_shared(kind) if shared is None else shared
         if is_object_store(kind):
             _log.warning(
-                "%s: each sync uploads the whole file on a %s mount; the URL of the store, such as s3://, is cheaper",
+                "%s: a %s mount uploads whole files, at each sync or only at their end, before which nobody else sees "
+                "them; give the URL of the store instead, such as s3://",
                 self._directory,
                 kind,
             )
@@ -92,7 +94,7 @@ class FileSink:
     @property
     def visible_at(self) -> Durability:
         """The level at which others see the records: on a shared file system they must be synced."""
-        return Durability.SYNC if self._shared else Durability.OS
+        return Durability.SYNC if self._shared and self._can_sync else Durability.OS
 
     @property
     def _path(self) -> str:
@@ -247,7 +249,7 @@ class FileSink:
             return Durability.BUFFER
         if level < Durability.SYNC and not self._shared:
             return Durability.OS
-        reached = self._try_to_sync() and not (self._doubtful or self._untold)
+        reached = self._try_to_sync() and self._can_sync and not (self._doubtful or self._untold)
         self._untold = self._untold and level < Durability.SYNC
         return Durability.SYNC if reached else Durability.OS
 
@@ -269,9 +271,11 @@ class FileSink:
             if self._doubtful and self._shared:
                 _write_all(self._fd, self._header)
             os.fdatasync(self._fd) if hasattr(os, "fdatasync") else os.fsync(self._fd)
-        except OSError:
-            self._doubtful = True
-            raise
+        except OSError as exc:
+            if exc.errno not in _CANNOT_SYNC:
+                self._doubtful = True
+                raise
+            self._can_sync = False
         self._unsynced = False
         # On a local disk older appends were not written once more, and no later sync tells of them.
         self._doubtful = self._doubtful and not self._shared
@@ -283,7 +287,7 @@ class FileSink:
         try:
             os.fsync(handle)
         except OSError as exc:
-            if exc.errno not in _NO_DIRECTORY_SYNC:
+            if exc.errno not in _CANNOT_SYNC:
                 raise
         finally:
             os.close(handle)

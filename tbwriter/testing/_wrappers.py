@@ -121,7 +121,13 @@ class FaultySink(_Wrapper):
         return reached
 
     def survivors(self) -> dict[str, bytes]:
-        """Return what a crash of the machine at this moment leaves for certain: segment -> what was synced of it."""
+        """Return what a crash of the machine at this moment leaves for certain: segment -> what was synced of it.
+
+        Raises:
+            ValueError: `remember` is False.
+        """
+        if not self._remember:
+            raise ValueError("survivors are not known with remember=False; leave it out")
         return dict(self._synced)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import callback, read
+from benchmarks.__main__ import _COMMANDS
 from benchmarks._results import Result
 from tbwriter import SummaryWriter
 
@@ -82,7 +84,7 @@ def test_callbacks_are_measured_in_a_training_with_mindspore(tmp_path):
     pytest.importorskip("mindspore")
     result = run(tmp_path / "x.json", "collect_freq", "--only", "mindspore", "--freqs", "1")
     values = figure(result, "mindspore_direct_1").values
-    assert {"tbwriter", "SummaryCollector", "SummaryCollector, loss alone"} <= set(values)
+    assert {callback.OURS, callback.LOSS, callback.DEFAULT} <= set(values)
     assert all(value.median > 0 for value in values.values())
 
 
@@ -113,6 +115,18 @@ def test_summaries_measures_every_method_of_ours(tmp_path):
     elsewhere |= {"add_histogram_raw", "add_pr_curve_raw", "add_event", "add_summary"}
     elsewhere |= {name for name in methods if name.startswith("add_custom_scalars_")}
     assert measured == methods - elsewhere
+
+
+def test_every_command_has_a_place_in_the_documentation():
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    missing = [name for name in _COMMANDS if name != "tour" and f"<!-- results: {name} -->" not in text]
+    assert not missing
+
+
+def test_reading_is_measured_beside_tensorboard(tmp_path):
+    pytest.importorskip("tensorboard")
+    result = run(tmp_path / "x.json", "read", "--only", next(iter(read.FIGURES)))
+    assert any(len(found.values) > 1 for found in result.figures)
 
 
 def test_every_sink_stores_at_full_rate(tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from waiting import wait_until
 
+from benchmarks import __main__ as main
 from benchmarks import _run, soak
 from benchmarks._measure import exact
 from benchmarks._progress import silent
@@ -78,6 +79,28 @@ def test_figures_that_cannot_be_measured_here_are_named_and_the_others_measured(
     assert result.complete
     assert names(result) == ["here"]
     assert result.left_out == {"the figures of torch": "torch not installed"}
+
+
+def test_full_runs_every_command_but_the_tour_and_ends_with_the_one_that_is_interrupted(monkeypatch, capsys):
+    found = Figure("one", "One thing", "us", "counted", {"tbwriter": exact(1.0)})
+    begun = []
+
+    def maker(name, *, stops=False):
+        def make(_):
+            begun.append(name)
+            if stops:
+                raise KeyboardInterrupt
+            return [found]
+
+        return name, {"one": make}
+
+    makers = [("tour", False), ("encode", False), ("sinks", False), ("ranks", True), ("soak", False)]
+    monkeypatch.setattr(main, "_COMMANDS", {name: maker(name, stops=stops) for name, stops in makers})
+    assert main.main(["--full", "--quick"]) == 130
+    assert begun == ["encode", "sinks", "ranks"]
+    assert capsys.readouterr().out.count("One thing") == 2
+    assert main.main(["--quick"]) == 0
+    assert begun[3:] == ["tour"]
 
 
 def test_a_soak_that_is_interrupted_tells_what_it_saw(setting):

@@ -7,9 +7,10 @@ import struct
 import fsspec
 import numpy as np
 import pytest
+from calling import command
 from damaged import BEGIN, CASES, GOOD, NAME, SCALARS, event, field, put, record, scalar, start, value, version
 from event_files import event_files, read_file, records
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tbwriter
@@ -320,9 +321,8 @@ def _titled(title):
 SESSIONS = st.lists(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 12)), max_size=12), min_size=1, max_size=4)
 
 
-@settings(suppress_health_check=list(HealthCheck))
 @given(SESSIONS)
-def test_what_a_merge_keeps_is_what_the_data_server_shows(tbwriter_command, tmp_path_factory, sessions):
+def test_what_a_merge_keeps_is_what_the_data_server_shows(tmp_path_factory, sessions):
     """Steps that go back, or a session that begins where the last one ended, void the points at and after them.
 
     So rustboard's reservoir takes it, but that repeated steps of one session stay.
@@ -348,7 +348,7 @@ def test_what_a_merge_keeps_is_what_the_data_server_shows(tbwriter_command, tmp_
             kept.append((tag, step, number))
             before = (session, step)
         want += kept
-    assert tbwriter_command("merge", place, "-o", place / "out").code == 0
+    assert command("merge", place, "-o", place / "out").code == 0
     assert sorted(points(place / "out"), key=lambda point: point[2]) == sorted(want, key=lambda point: point[2])
 
 
@@ -376,11 +376,11 @@ def test_thinning_keeps_spikes_ends_and_about_one_in_n(tbwriter_command, tmp_pat
 
 
 @given(st.lists(st.floats(width=32, allow_infinity=False), min_size=1, max_size=200), st.integers(1, 20))
-def test_of_any_numbers_thinning_keeps_smallest_and_largest(tbwriter_command, tmp_path_factory, numbers, every):
+def test_of_any_numbers_thinning_keeps_smallest_and_largest(tmp_path_factory, numbers, every):
     place = tmp_path_factory.mktemp("run")
     data = b"".join(scalar(step, number) for step, number in enumerate(numbers))
     (place / NAME.format(second=1, pid=1)).write_bytes(data)
-    assert tbwriter_command("thin", place, "-o", place / "out", "--every", every).code == 0
+    assert command("thin", place, "-o", place / "out", "--every", every).code == 0
     kept = points(place / "out")
     assert kept[0][1] == 0
     assert kept[-1][1] == len(numbers) - 1

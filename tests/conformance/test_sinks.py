@@ -249,6 +249,17 @@ def test_a_faulty_sink_knows_what_a_crash_of_the_machine_leaves(tmp_path):
     sink.close()
 
 
+def test_a_faulty_sink_that_remembers_nothing_passes_on_and_claims_nothing(tmp_path):
+    inner = tbwriter.open_sink(tmp_path, name="tfevents.1", header=b"head")
+    sink = FaultySink(inner, no_fault, header=b"head", remember=False)
+    sink.append(b"one")
+    sink.roll("tfevents.2", b"head")
+    sink.close()
+    assert (tmp_path / "tfevents.1").read_bytes() == b"headone"
+    with pytest.raises(ValueError, match="survivors are not known with remember=False"):
+        sink.survivors()
+
+
 def test_a_fault_of_flush_shows_in_the_level_that_is_reached(tmp_path):
     sink = tbwriter.open_sink(tmp_path, name="tfevents.1", header=b"head")
     wrapped = FaultySink(sink, lambda call, number: OSError("full") if call == "flush" else None)

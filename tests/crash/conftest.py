@@ -20,7 +20,7 @@ _START_SECS = 20
 class Mount:
     """A mounted file system, and the side door by which tests break and watch it."""
 
-    def __init__(self, tmp_path):
+    def __init__(self, tmp_path, subtype):
         self.server = tmp_path / "server"
         """What other machines see."""
         self.path = tmp_path / "mount"
@@ -30,7 +30,7 @@ class Mount:
         self._log = tmp_path / "fuse.log"
         with open(self._log, "w", encoding="utf-8") as log:
             self._process = subprocess.Popen(
-                [sys.executable, str(_SERVER), str(self.server), str(self.path)],
+                [sys.executable, str(_SERVER), str(self.server), str(self.path), subtype],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -63,12 +63,13 @@ class Mount:
 
 
 @pytest.fixture
-def mount(tmp_path):
+def mount(tmp_path, request):
+    """A mount of the type fuse.fault, or of the sub-type that the test is parametrized with."""
     if not os.path.exists("/dev/fuse") or os.geteuid() != 0:
         cannot_run("a FUSE mount needs /dev/fuse and root")
     if importlib.util.find_spec("mfusepy") is None or ctypes.util.find_library("fuse") is None:
         cannot_run("needs mfusepy and libfuse2")
-    mount = Mount(tmp_path)
+    mount = Mount(tmp_path, getattr(request, "param", "fault"))
     try:
         wait_until(mount.is_up, within=_START_SECS, what="a mounted file system")
         yield mount

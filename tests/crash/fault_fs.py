@@ -1,4 +1,4 @@
-"""A FUSE file system over a directory that fails, stalls and counts as it is told: `python fault_fs.py SERVER MOUNT`.
+"""A FUSE file system over a directory that fails, stalls and counts as told: `python fault_fs.py SERVER MOUNT SUBTYPE`.
 
 The directory SERVER stands for the file server: what is there is what other machines see. Each line of standard input
 is a JSON object, answered by one line when it holds:
@@ -167,13 +167,13 @@ def obey(file_system):
         sys.stdout.flush()
 
 
-def main(server, mount):
+def main(server, mount, subtype):
     file_system = FaultFS(server)
     threading.Thread(target=obey, args=(file_system,), daemon=True).start()
     # Nothing is cached: each look goes to the server. A deleted file is gone there.
     mfusepy.FUSE(
         file_system, mount, foreground=True, attr_timeout=0, entry_timeout=0, negative_timeout=0, hard_remove=True,
-        big_writes=True, direct_io=False, subtype="fault",
+        big_writes=True, direct_io=False, subtype=subtype,
     )  # fmt: skip
 
 

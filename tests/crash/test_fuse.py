@@ -96,6 +96,17 @@ def test_a_file_that_was_deleted_on_the_server_is_followed_by_a_new_one(mount):
     assert statuses(mount.server / "run") == ["clean"]
 
 
+def test_a_mount_that_cannot_sync_gets_everything_and_claims_nothing(mount):
+    mount.fail("fsync", "EINVAL", times=100_000)
+    with SummaryWriter(mount.path / "run") as writer:
+        for step in range(COUNT):
+            writer.add_scalar("a", float(step), step)
+        assert writer.flush()
+        assert not writer.sync()
+        assert whole(mount.server / "run")
+    assert len(event_files(mount.server / "run")) == 1
+
+
 def test_a_mount_that_counts_no_links_gets_one_file(mount):
     mount.tell(no_links=True)
     _, said = write(mount.path / "run")
@@ -243,6 +254,14 @@ def test_by_default_a_mount_is_flushed_every_five_seconds(mount):
         writer.add_scalar("a", 1.0, 1)
         wait_until(lambda: steps(mount.server / "run", "a") == [1], within=20, what="the first flush")
         assert time.monotonic() - begin > 3
+
+
+@pytest.mark.parametrize(("mount", "said"), [("s3fs", 1), ("sshfs", 0)], indirect=["mount"])
+def test_a_mount_of_an_object_store_is_said_to_have_a_better_way(mount, said, caplog):
+    with SummaryWriter(mount.path / "run") as writer:
+        writer.add_scalar("a", 1.0, 1)
+    assert steps(mount.server / "run", "a") == [1]
+    assert len([record for record in caplog.records if "give the URL of the store" in record.getMessage()]) == said
 
 
 def test_a_mount_has_the_defaults_of_shared_storage_and_the_disk_below_it_its_own(mount):

@@ -20,6 +20,7 @@ from playwright.sync_api import sync_playwright
 
 import msbridge
 import tbwriter.testing
+import tbwriter.watch
 
 # Hangs end here; a build takes 10 s where nothing else runs.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -112,6 +113,6 @@ def test_the_reference_has_every_public_name(site):
     # Sphinx's inventory, version 2: four lines of text, then compressed a line for each object, its name first.
     inventory = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode()
     documented = {line.split()[0] for line in inventory.splitlines()}
-    packages = tbwriter, tbwriter.testing, msbridge
+    packages = tbwriter, tbwriter.watch, tbwriter.testing, msbridge
     public = {f"{package.__name__}.{name}" for package in packages for name in package.__all__ if name[0] != "_"}
     assert documented >= public

@@ -1,4 +1,4 @@
-"""The files that a reader of the repository opens first: their links lead somewhere."""
+"""The files that a reader of the repository opens first: links lead somewhere, and both languages say the same."""
 
 import itertools
 import re
@@ -12,6 +12,8 @@ from pages import ROOT, tokens
 OUTSIDE_DOCS = [
     path for path in ROOT.glob("**/*.md") if not {".venv", "docs", "build"} & set(path.relative_to(ROOT).parts)
 ]
+READMES = ROOT / "README.md", ROOT / "README.zh-CN.md"
+_COMMENT = re.compile(r"\s*#.*$", re.MULTILINE)
 
 
 def links(page):
@@ -40,7 +42,7 @@ def test_links_inside_lead_somewhere(page):
 
 
 def test_the_tests_that_the_readme_names_exist():
-    named = re.findall(r"`(test_\w+)` in \[[^]]*\]\((tests/[^)]*)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    named = re.findall(r"`(test_\w+)` in \[[^]]*\]\((tests/[^)]*)\)", READMES[0].read_text(encoding="utf-8"))
     assert named
     for test, path in named:
         assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8"), f"{test} in {path}"
@@ -56,3 +58,21 @@ def test_the_tests_that_a_page_names_exist(page):
     } | {path.stem for path in (ROOT / "tests").glob("**/test_*.py")}
     assert named
     assert named <= there
+
+
+def shape(page):
+    """Return what a translation keeps: code without its comments, headings, tables, lists, links, names in the text."""
+    blocks, names = [], set()
+    for token in tokens(page):
+        if token.type == "fence":
+            blocks.append((token.info, _COMMENT.sub("", token.content)))
+        elif token.type in {"heading_open", "list_item_open", "tr_open", "th_open", "td_open"}:
+            blocks.append(token.tag)
+        names |= {child.content for child in token.children or () if child.type == "code_inline"}
+    other_language = {path.name for path in READMES}
+    return blocks, sorted(link for link in links(page) if link not in other_language), names
+
+
+def test_both_readmes_have_the_same_code_tables_links_and_names():
+    english, chinese = map(shape, READMES)
+    assert chinese == english

@@ -265,6 +265,20 @@ def test_what_torch_cannot_trace_raises_at_the_call(tmp_path):
     assert b"Linear[layer]" in graph
 
 
+def test_labels_of_points_may_be_tensors_and_pairs_of_them(tmp_path):
+    need("torch")
+    import torch
+
+    points, labels = torch.tensor([[1.0, 2.0, 3.0], [5.0, 4.0, 1.0], [3.0, 7.0, 7.0]]), torch.tensor([33.0, 44.0, 55.0])
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_embedding(points, metadata=labels, label_img=torch.zeros(3, 3, 5, 5), global_step=1)
+        pairs = list(zip(labels, ["test", "test", "train"], strict=True))
+        writer.add_embedding(points, metadata=pairs, metadata_header=["digit", "dataset"], global_step=2)
+    assert (tmp_path / "00001/default/metadata.tsv").read_text() == "33.0\n44.0\n55.0\n"
+    rows = "digit\tdataset\n33.0\ttest\n44.0\ttest\n55.0\ttrain\n"
+    assert (tmp_path / "00002/default/metadata.tsv").read_text() == rows
+
+
 def test_a_path_of_another_system_is_a_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with SummaryWriter("C:\\Downloads\\run") as writer:

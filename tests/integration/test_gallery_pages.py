@@ -144,7 +144,7 @@ def custom_scalars(page):
 def graphs(page):
     scene = page.locator("tf-graph-scene")
     for node in ("hidden", "output"):
-        scene.locator(f'g.node[data-name="{node}"] .nodecolortarget').first.dblclick(force=True)  # shows what is in it
+        scene.locator(f'g.node[data-name="{node}"] .nodecolortarget').first.dispatch_event("dblclick")  # unfolds it
         text(scene, f'g.node[data-name="{node}/matmul"]', "matmul")
     page.mouse.click(1300, 800)  # chooses no node
     page.get_by_text("Fit to screen").click()

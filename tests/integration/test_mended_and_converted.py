@@ -10,6 +10,10 @@ from msbridge._pb import mindspore_summary_pb2 as pb
 from msbridge.convert import convert
 from tbwriter import repair
 
+PNG = bytes.fromhex(  # one white pixel
+    "89504e470d0a1a0a0000000d49484452000000010000000108020000009077"
+    "53de0000000c49444154789c63f8ffff3f0005fe02fe0def46b80000000049454e44ae426082"
+)
 _number = itertools.count()
 ALL, CUT = range(10), range(5)
 MENDED = {  # what the good records of a damaged run hold
@@ -70,7 +74,12 @@ def test_a_summary_of_mindspore_that_was_converted_shows(tensorboard, tmp_path):
     histogram = pb.Summary.Histogram(
         buckets=[bucket(left=0.0, width=1.0, count=2), bucket(left=1.0, width=1.0, count=3)], count=5, min=0.0, max=2.0
     )
-    values = [pb.Summary.Value(tag="loss", scalar_value=0.5), pb.Summary.Value(tag="w", histogram=histogram)]
+    picture = pb.Summary.Image(height=1, width=1, colorspace=3, encoded_image=PNG)
+    values = [
+        pb.Summary.Value(tag="loss", scalar_value=0.5),
+        pb.Summary.Value(tag="w", histogram=histogram),
+        pb.Summary.Value(tag="input", image=picture),
+    ]
     graph = pb.Graph(node=[pb.Node(name="1", op_type="MatMul", full_name="Default/dense/MatMul-op1")])
     lineage = pb.TrainLineage(hyper_parameters=pb.TrainLineage.HyperParameters(optimizer="Momentum", learning_rate=0.5))
     (tmp_path / "in").mkdir()
@@ -86,6 +95,7 @@ def test_a_summary_of_mindspore_that_was_converted_shows(tensorboard, tmp_path):
     (tmp_path / name).rename(tensorboard.logdir / name)
     tensorboard.shows(lambda: tensorboard.scalars(name, "loss"), [(3, 0.5)])
     tensorboard.shows(lambda: [sum(n for *_, n in rows) for _, rows in tensorboard.histograms(name, "w")], [5.0])
+    tensorboard.shows(lambda: tensorboard.images(name, "input"), [(3, PNG)])
     status, shown = tensorboard.get_bytes("/data/plugin/graphs/graph", run=name)
     assert status == 200
     assert b"Default/dense/MatMul-op1" in shown

@@ -1,6 +1,5 @@
 """MindSpore's own summaries, as it writes them itself, turned into event files."""
 
-import io
 import json
 import shutil
 import subprocess
@@ -78,15 +77,11 @@ def test_histograms_have_the_same_buckets(written, converted):
             np.testing.assert_allclose(found[-1, 1], histogram.max, rtol=1e-6)
 
 
-def test_images_have_the_same_pixels(written, converted):
-    image = pytest.importorskip("PIL.Image")
+def test_images_are_mindspores_byte_for_byte(written, converted):
     want, _ = theirs(written)
+    assert len(want["input"]) == 8
     for step, picture in want["input"].items():
-        (found,) = converted[2]["input"][step].data
-        one, other = (
-            np.asarray(image.open(io.BytesIO(data)).convert("RGB")) for data in (picture.encoded_image, found)
-        )
-        np.testing.assert_array_equal(one, other)
+        assert converted[2]["input"][step].data == [picture.encoded_image]
 
 
 def test_tensors_are_kept_whole_and_shown_as_histograms(written, converted):

@@ -6,7 +6,7 @@ import multiprocessing
 import pytest
 from event_files import values
 
-from msbridge.run_dir import run_dir
+from msbridge._run_dir import run_dir
 
 
 def test_a_directory_is_readable_and_holds_its_parameters(tmp_path):

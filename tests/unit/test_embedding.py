@@ -47,6 +47,11 @@ def test_labels_stand_one_a_line():
     assert metadata(["é", 7, b"x", None]) == "é\n7\nx\nNone\n"
 
 
+def test_a_label_in_a_tensor_is_its_number():
+    assert metadata([duck.Asnumpy(np.float32(33)), duck.RequiresGrad(5)]) == "33.0\n5.0\n"
+    assert files(np.eye(2), duck.Asnumpy(np.array([3, 4])))["metadata.tsv"] == b"3\n4\n"
+
+
 def test_labels_cannot_begin_a_line_or_a_column_of_their_own():
     assert metadata(["a\tb", "c\nd\r"]) == "a b\nc d \n"
 

@@ -58,6 +58,10 @@ def test_weights_weigh():
     assert rows(curve([1, 0], [0.5, 0.5], 2, weights=2))[:2, 0].tolist() == [2, 2]
 
 
+def test_a_weight_that_is_no_number_leaves_its_prediction_out():
+    assert rows(curve([1, 1, 0], [0.5, 0.5, 0.5], 2, weights=[np.nan, 2.0, np.inf]))[:2, 0].tolist() == [2, 0]
+
+
 @pytest.mark.parametrize("wrap", [duck.Asnumpy, duck.ArrayForm, np.ndarray.tolist])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_predictions_may_be_anything_with_numbers(wrap, dtype):

@@ -1,0 +1,34 @@
+"""docs/tools.md: every command prints what the page says, and every command has its section."""
+
+import re
+
+import pytest
+from tools_page import PAGE, results
+
+pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the installed package has no docs")
+
+
+def test_every_command_prints_what_the_page_says(tmp_path):
+    pytest.importorskip("matplotlib")
+    for line, said, printed in results(tmp_path):
+        assert printed.rstrip() == said.rstrip(), line
+
+
+def test_every_command_has_a_section():
+    from typer.main import get_command
+
+    from tbwriter.cli._app import app
+
+    sections = re.findall(r"^## `tbwriter (\w+)`", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(sections) == sorted(get_command(app).commands)
+
+
+def test_every_command_has_help_that_tells_its_exit_codes(tbwriter_command):
+    from typer.main import get_command
+
+    from tbwriter.cli._app import app
+
+    for name in get_command(app).commands:
+        answer = tbwriter_command(name, "--help")
+        assert answer.code == 0
+        assert "Exit codes:" in " ".join(answer.out.split())
