@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import selectors
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -36,12 +37,36 @@ class _DaemonThreads(ThreadPoolExecutor):
         return future
 
 
+class _Selector(selectors.DefaultSelector):
+    """Forgets all in a forked child: its epoll instance is the parent's too, and must not lose what that waits for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pid = os.getpid()
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        """Return what is registered."""
+        return super().get_map() if self._pid == os.getpid() else {}
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """Does not run in a forked child, where drivers that close at exit would wait for it."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()  # first: the base asks whether it runs
+        super().__init__(_Selector())
+
+    def is_running(self) -> bool:
+        """Say whether the loop's thread is there."""
+        return self._pid == os.getpid() and super().is_running()
+
+
 def io_loop() -> asyncio.AbstractEventLoop:
     """Return the running loop of this process."""
     global _loop  # noqa: PLW0603 (one per process)
     with _lock:
         if _loop is None:
-            _loop = asyncio.new_event_loop()
+            _loop = _Loop()
             _loop.set_default_executor(_DaemonThreads(max_workers=1))
             threading.Thread(target=_loop.run_forever, name="tbwriter-io", daemon=True).start()
         return _loop

@@ -316,6 +316,22 @@ os.waitpid(pid, 0)
     assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(100))
 
 
+def test_a_forked_child_that_ends_leaves_the_parent_its_connection(s3, tmp_path):
+    code = """
+writer = make()
+for step in range(5):
+    write(step, step + 1)
+    assert writer.flush(10)
+    pid = os.fork()
+    if pid == 0:
+        sys.exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+writer.close()
+"""
+    run_well(WRITE + code, s3.url, s3.options["endpoint_url"], s3.spool)
+    assert steps(s3.download(tmp_path / "seen"), "loss") == [0, 1, 2, 3, 4]
+
+
 def test_a_shipper_process_sends_what_a_killed_training_left(behind_proxy, proxy, tmp_path):
     code = """
 writer = make(shipper="process")
