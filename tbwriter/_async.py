@@ -410,7 +410,7 @@ class Worker:
         except OSError as exc:
             with self._cond:
                 self._unraised = exc
-            self._outage.failed(exc, self._runs.path)
+            self._outage.failed(exc, self._runs.path, self._runs.written)
             return False
         except Exception:
             # Not storage: a fault of ours. What was taken is lost and counted; the thread lives on.

@@ -24,10 +24,21 @@ class Outage:
         """Attempts that failed, over all outages."""
         self.last_error: str | None = None
         self._pause_secs = _FIRST_PAUSE_SECS
+        self._stored = 0
 
-    def failed(self, exc: OSError, path: str) -> None:
-        """Note a failed attempt; pauses double from 0.1 s to 30 s, with jitter, so that ranks do not retry in step."""
+    def failed(self, exc: OSError, path: str, stored: int = 0) -> None:
+        """Note a failed attempt; pauses double from 0.1 s to 30 s, with jitter, so that ranks do not retry in step.
+
+        Args:
+            exc: the error.
+            path: of what, for the log.
+            stored: all values stored by now; where these have become more, storage works now and then, and the next
+                attempt is soon.
+        """
         now = time.monotonic()
+        if stored != self._stored:
+            self._stored = stored
+            self._pause_secs = _FIRST_PAUSE_SECS
         self.errors += 1
         self.last_error = str(exc)
         if self.since is None:
