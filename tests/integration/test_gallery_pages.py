@@ -146,14 +146,13 @@ def graphs(page):
     for node in ("hidden", "output"):
         scene.locator(f'g.node[data-name="{node}"] .nodecolortarget').first.dispatch_event("dblclick")  # unfolds it
         text(scene, f'g.node[data-name="{node}/matmul"]', "matmul")
-    page.mouse.click(1300, 800)  # chooses no node
     page.get_by_text("Fit to screen").click()
 
 
 def projector(page):
     frame = page.frame_locator("iframe").frame_locator("iframe")
     text(frame, "body", "Points: 360")
-    page.mouse.click(600, 700)  # ends the rotation
+    page.mouse.click(345, 850)  # ends the rotation, beside all points
 
 
 DASHBOARDS = {
