@@ -177,14 +177,14 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         return self._settings.url
 
     @property
-    def file_writer(self) -> FileWriter:
-        """A face of this writer that takes Events and Summaries that were built elsewhere."""
-        return FileWriter(self)
+    def file_writer(self) -> FileWriter | None:
+        """A face of this writer that takes Events and Summaries that were built elsewhere; None after `close`."""
+        return None if self._closed else FileWriter(self)
 
     @property
-    def all_writers(self) -> dict[str, FileWriter]:
-        """The file writers by directory. There is one, as sub-runs have no writers of their own."""
-        return {self.log_dir: self.file_writer}
+    def all_writers(self) -> dict[str, FileWriter] | None:
+        """The file writers by directory: one, as sub-runs have no writers of their own; None after `close`."""
+        return None if self._closed else {self.log_dir: FileWriter(self)}
 
     @contextlib.contextmanager
     def use_metadata(self, *, global_step: Any = None, walltime: float | None = None) -> Iterator[SummaryWriter]:

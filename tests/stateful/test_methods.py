@@ -210,7 +210,12 @@ def test_all_writers_are_the_one(writer, place):
 
 
 def test_closing_the_file_writer_closes_the_writer(writer):
-    writer.file_writer.close()
+    kept = writer.file_writer
+    kept.close()
+    assert writer.file_writer is None
+    assert writer.all_writers is None
+    with pytest.raises(WriterClosedError):
+        kept.add_summary(b"")
     with pytest.raises(WriterClosedError):
         writer.add_scalar("a", 1.0)
 

@@ -94,9 +94,10 @@ def add_other_kinds(writer: SummaryWriter) -> None:
     writer.add_embedding(zeros[0], ["a"], None, 1, "default", metadata_header=["name"], copy=False)
     with writer.use_metadata(global_step=1, walltime=1234.5) as same:
         same.add_scalar("loss", 1.0)
-    file_writer: FileWriter = writer.file_writer
+    file_writer: FileWriter | None = writer.file_writer
+    assert file_writer is not None
     file_writer.add_summary(b"", 1, 1234.5)
-    directories: list[str] = [one.get_logdir() for one in writer.all_writers.values()]
+    directories: list[str] = [one.get_logdir() for one in (writer.all_writers or {}).values()]
     assert directories
 
 
