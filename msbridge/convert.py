@@ -222,7 +222,9 @@ class _Run:
             writer.add_scalar(item.tag, value, step, wall_time)
             kind = "scalars"
         elif isinstance(value, _foreign.Picture):
-            writer.file_writer.add_summary(value.summary, step, wall_time)
+            events = writer.file_writer
+            assert events is not None, "None after close, which comes last"
+            events.add_summary(value.summary, step, wall_time)
             kind = "images"
         elif isinstance(value, _foreign.Buckets):
             self._histogram(item.tag, value, step, wall_time)
