@@ -62,10 +62,10 @@ def export(
     scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Of the Dask scheduler.")] = None,
     storage_options: _common.StorageOptions = None,
 ) -> None:
-    """Write values as a table: run, tag, step, wall_time, value.
+    r"""Write values as a table: run, tag, step, wall_time, value.
 
     Values of a tag stand in their order; all points are there, not the sample that TensorBoard keeps. Memory stays
-    bounded, whatever the size of the files. Parquet needs `pip install 'tbwriter\\[parquet]'`. Exit codes: 0; 2 wrong
+    bounded, whatever the size of the files. Parquet needs `pip install 'tbwriter\[parquet]'`. Exit codes: 0; 2 wrong
     usage; 3 nothing there, not readable or not writable.
     """
     options = _common.options_of(storage_options)

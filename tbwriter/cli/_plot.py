@@ -44,10 +44,10 @@ def plot(
     ] = None,
     storage_options: _common.StorageOptions = None,
 ) -> None:
-    """Draw curves over all runs, a panel for each tag, into a picture.
+    r"""Draw curves over all runs, a panel for each tag, into a picture.
 
     All points are drawn, not the sample that TensorBoard keeps; long curves by the smallest and largest of neighbours.
-    Needs `pip install 'tbwriter\\[plots]'`. Exit codes: 0; 2 wrong usage, or no such tag; 3 nothing there, not readable
+    Needs `pip install 'tbwriter\[plots]'`. Exit codes: 0; 2 wrong usage, or no such tag; 3 nothing there, not readable
     or not writable.
     """
     options = _common.options_of(storage_options)
