@@ -1,5 +1,3 @@
-import signal
-
 import pytest
 from hypothesis import HealthCheck, settings
 from storage import Disk, Gate
@@ -9,14 +7,6 @@ import tbwriter
 # No deadline, as shared machines stall; nothing left on disk.
 settings.register_profile("tbwriter", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tbwriter")
-
-
-@pytest.fixture(autouse=True)
-def ctrl_c():
-    """Have Python's own handler: a shell starts its background jobs with Ctrl-C ignored, and so CI may."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
