@@ -76,6 +76,8 @@ def test_the_learning_rate_is_that_of_the_step_and_not_of_the_next(mode, tmp_pat
 @pytest.mark.parametrize("how", ["assign", "set_data"])
 def test_the_rate_that_is_drawn_is_the_one_that_was_used_when_a_callback_changes_it(mode, tmp_path, how):
     """In PyNative mode, MindSpore's compiled optimizers do not see `set_data`: the truth is then the old rate."""
+    if mode == "pynative" and how == "set_data" and ms.__version__.startswith("2.7"):
+        pytest.skip("MindSpore 2.7 trains with whatever lies where the tensor given to set_data was, with any callback")
 
     class Halve(ms.train.Callback):
         def on_train_step_end(self, run_context):

@@ -70,7 +70,7 @@ def test_writing_to_a_disk_and_reading_back_loads_no_framework_no_backend_and_no
 
 
 def test_an_import_loads_few_modules_beyond_its_dependencies():
-    """Up to 26 of the standard library, NumPy and protobuf, when these are loaded already; and nothing for later."""
+    """Up to 36 of the standard library, NumPy and protobuf, when these are loaded already; and nothing for later."""
     loaded = run(
         """
         import numpy, crc32c
@@ -80,7 +80,7 @@ def test_an_import_loads_few_modules_beyond_its_dependencies():
         print(json.dumps([*set(sys.modules) - before]))
         """
     )
-    assert len([name for name in loaded if not name.startswith("tbwriter")]) <= 26
+    assert len([name for name in loaded if not name.startswith("tbwriter")]) <= 36
     for_later = ("tbwriter.cli", "tbwriter.testing", "tbwriter.sinks._store", "tbwriter.sinks._uploader")
     assert not {name for name in loaded if name.startswith(for_later)}
 
