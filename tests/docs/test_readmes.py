@@ -10,7 +10,9 @@ pytest.importorskip("markdown_it")
 from pages import ROOT, tokens
 
 OUTSIDE_DOCS = [
-    path for path in ROOT.glob("**/*.md") if not {".venv", "docs", "build"} & set(path.relative_to(ROOT).parts)
+    path
+    for path in ROOT.glob("**/*.md")
+    if not any(part in {"docs", "build"} or part.startswith(".") for part in path.relative_to(ROOT).parts)
 ]
 READMES = ROOT / "README.md", ROOT / "README.zh-CN.md"
 _COMMENT = re.compile(r"\s*#.*$", re.MULTILINE)
