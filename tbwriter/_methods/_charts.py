@@ -181,6 +181,12 @@ class ChartMethods(ScalarMethods):
         if hparam_domain_discrete:
             starts.insert(0, _summary.experiment(hparams, list(metrics), hparam_domain_discrete))
         sub_run = self._sub_run(run_name, name)
+        if sub_run is None and self._trial.get("", hparams) == hparams:
+            # What is refused must not count as the run's own trial.
+            for tag in metrics:
+                self._check_kind(tag, "scalar")
+            for start in starts:
+                self._check_kind(start.tag, "hyper-parameter")
         # One step, so that of two threads one is the first.
         own = hparams if sub_run is not None else self._trial.setdefault("", hparams)
         if own != hparams:
@@ -191,8 +197,6 @@ class ChartMethods(ScalarMethods):
             entries += [(tag, number, step, wall_time, 0.0) for tag, number in metrics.items()]
             self._put_all(SubRun(sub_run, entry) for entry in entries)
             return
-        for tag in metrics:
-            self._check_kind(tag, "scalar")
         try:
             if own is hparams:
                 self._add_all(starts, "hyper-parameter", step, wall_time, bounded=False)
@@ -209,6 +213,10 @@ class ChartMethods(ScalarMethods):
             return None
         if not isinstance(asked, str):
             raise TypeError(f"run_name must be a str, got {_summary.describe(asked)}")
+        try:
+            asked.encode("utf-8")
+        except UnicodeEncodeError as exc:
+            raise ValueError(f"run_name {asked!r} cannot be a directory's name: {exc.reason}") from exc
         if os.path.isabs(asked) and sinks.normalise(asked) == self._settings.url:
             return None  # a way to have torch write into the run's own directory
         parts = [part for part in asked.split("/") if part != "."]

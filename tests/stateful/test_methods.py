@@ -230,6 +230,20 @@ def row(place):
     return found["_hparams_/session_start_info"][0][1]["hparams"], ends
 
 
+def test_refused_hyper_parameters_leave_the_run_to_the_next(writer, place):
+    writer.add_text("note", "words")
+    with pytest.raises(ValueError, match="note/text_summary"):
+        writer.add_hparams({"lr": 0.1}, {"note/text_summary": 1.0})
+    writer.add_hparams({"lr": 0.1}, {"accuracy": 0.5})
+    writer.close()
+    assert row(place) == ({"lr": 0.1}, ["STATUS_SUCCESS"])
+
+
+def test_a_run_name_that_is_no_text_is_refused(writer):
+    with pytest.raises(ValueError, match="run_name"):
+        writer.add_hparams({"lr": 0.1}, {"accuracy": 0.5}, run_name="\ud800")
+
+
 def test_hyper_parameters_go_into_the_run_itself_and_end_with_it(writer, place):
     writer.add_hparams({"lr": 0.1, "flash": True}, {"accuracy": 0.5}, global_step=9)
     assert writer.flush(PATIENCE_SECS)
