@@ -78,6 +78,11 @@ class Projector:
         # The writer's thread waits for no network: a store that does not answer soon is asked again later.
         return sinks.read_file(self._url, _summary.CONFIG_NAME, self._storage_options, within=_READ_SECS) or b""
 
+    def drop_first(self) -> None:
+        """Give up the one at which `drain` failed, and count it."""
+        self.dropped += 1
+        self._waiting.popleft()
+
     def discard(self) -> None:
         """Give up what is not stored, and count it."""
         self.dropped += len(self._waiting)

@@ -174,16 +174,17 @@ class Runs:
 
     def _drain_projector(self) -> OSError | None:
         """Store embeddings; return what hinders that for now."""
-        try:
-            self._projector.drain()
-        except OSError as exc:
-            if exc.errno not in _NEVER:
-                return exc
-            _log.warning(
-                "%s: embeddings cannot be stored: %s; they are dropped", sinks.without_user(self._place.url), exc
-            )
-            self._projector.discard()
-        return None
+        while True:
+            try:
+                self._projector.drain()
+                return None
+            except OSError as exc:  # noqa: PERF203 (each embedding on its own is the point)
+                if exc.errno not in _NEVER:
+                    return exc
+                _log.warning(
+                    "%s: an embedding cannot be stored: %s; it is dropped", sinks.without_user(self._place.url), exc
+                )
+                self._projector.drop_first()
 
     def _open(self, name: str) -> None:
         """Hand the entries that wait for a sub-run's file to it."""

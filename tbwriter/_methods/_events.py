@@ -28,7 +28,8 @@ class EventMethods:
             walltime: likewise; a message without a wall time gets the present one.
 
         Raises:
-            TypeError: neither bytes nor a message. ValueError: bytes and a step or a wall time.
+            TypeError: neither bytes nor a message.
+            ValueError: bytes and a step or a wall time; bytes that are no Event; a wall time that is not finite.
             WriterClosedError: after `close`.
         """
         default_step, default_walltime = self._defaults()
@@ -47,7 +48,7 @@ class EventMethods:
             elif not event.wall_time:
                 event.wall_time = time.time()
             data = event.SerializeToString()
-        self._put_data(data)
+        self._put_raw(Raw(_summary.check_event(_as_bytes(data))))
 
     def add_summary(self, summary: Any, global_step: Any = None, walltime: float | None = None) -> None:
         """Add an Event of a Summary, given as serialised bytes or as a message; see `add_event`."""
@@ -56,12 +57,14 @@ class EventMethods:
         step = default_step if global_step is None else global_step
         walltime = default_walltime if walltime is None else walltime
         wall_time = time.time() if walltime is None else _summary.as_wall_time(walltime, "summary")
-        self._put_data(_summary.wrap(data, _summary.as_step(step, "summary"), wall_time))
+        data = _summary.check_summary(_as_bytes(data))
+        self._put_raw(Raw(_summary.wrap(data, _summary.as_step(step, "summary"), wall_time)))
 
-    def _put_data(self, data: Any) -> None:
-        if not isinstance(data, bytes):
-            raise TypeError(f"SerializeToString must give bytes, got {_summary.describe(data)}")
-        self._put_raw(Raw(data))
+
+def _as_bytes(data: Any) -> bytes:
+    if not isinstance(data, bytes):
+        raise TypeError(f"SerializeToString must give bytes, got {_summary.describe(data)}")
+    return data
 
 
 def _message(value: Any, name: str) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy.typing as npt
+from google.protobuf.message import DecodeError
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary._scalar import varint
@@ -43,6 +45,30 @@ def wrap(summary: bytes, step: int, wall_time: float) -> bytes:
     """Return a serialised Event of a serialised Summary, whichever package's class made it."""
     head = pb.Event(wall_time=wall_time, step=step).SerializeToString()
     return head + b"\x2a" + varint(len(summary)) + summary  # Event.summary = 5
+
+
+def check_event(event: bytes) -> bytes:
+    """Return serialised bytes if both readers get over them: one intact record that is no Event ends the Python one.
+
+    Raises:
+        ValueError: they are no Event, or its wall time is not finite.
+    """
+    try:
+        wall_time = pb.Event.FromString(event).wall_time
+    except DecodeError as exc:
+        raise ValueError(f"event: {len(event)} bytes are no serialised Event") from exc
+    if not math.isfinite(wall_time):
+        raise ValueError(f"event: its wall_time must be finite seconds since 1970, got {wall_time}")
+    return event
+
+
+def check_summary(summary: bytes) -> bytes:
+    """As `check_event`, for a Summary."""
+    try:
+        pb.Summary.FromString(summary)
+    except DecodeError as exc:
+        raise ValueError(f"summary: {len(summary)} bytes are no serialised Summary") from exc
+    return summary
 
 
 def file_version(wall_time: float) -> bytes:

@@ -204,6 +204,25 @@ def test_the_file_writer_takes_events_and_summaries_into_the_same_file(writer, p
     assert len(event_files(place)) == 1
 
 
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda file_writer, pb: file_writer.add_event(b"\xff\xff\xffgarbage"),
+        lambda file_writer, pb: file_writer.add_summary(b"\xff\xffgarbage"),
+        lambda file_writer, pb: file_writer.add_event(pb.Event(wall_time=float("nan"))),
+    ],
+    ids=["event", "summary", "wall time"],
+)
+def test_the_file_writer_refuses_what_would_end_a_reader(writer, place, add):
+    from tbwriter._pb import tfevents_pb2 as pb
+
+    with pytest.raises(ValueError, match=r"^(event|summary): "):
+        add(writer.file_writer, pb)
+    writer.add_scalar("a", 1.0, 1)
+    assert writer.flush(PATIENCE_SECS)
+    assert scalars(place, "a") == [(1, 1.0)]
+
+
 def test_all_writers_are_the_one(writer, place):
     assert list(writer.all_writers) == [str(place)]
     assert writer.all_writers[str(place)].get_logdir() == writer.file_writer.get_logdir() == str(place)
@@ -237,6 +256,14 @@ def test_refused_hyper_parameters_leave_the_run_to_the_next(writer, place):
     writer.add_hparams({"lr": 0.1}, {"accuracy": 0.5})
     writer.close()
     assert row(place) == ({"lr": 0.1}, ["STATUS_SUCCESS"])
+
+
+def test_an_embedding_whose_name_is_too_long_is_left_out_alone(writer, place):
+    for tag in ("good0", "e" * 260, "good1"):
+        writer.add_embedding(np.eye(3), tag=tag)
+    assert writer.flush(PATIENCE_SECS)
+    assert writer.stats().dropped == 1
+    assert {path.parent.name for path in place.rglob("tensors.tsv")} == {"good0", "good1"}
 
 
 def test_a_run_name_that_is_no_text_is_refused(writer):
