@@ -285,14 +285,14 @@ class RecordReader:
         return CorruptRecordError(f"{self._name}: record at byte {self.offset}: {what}", self.offset)
 
 
-def iterate(file: BinaryIO, name: str) -> Iterator[Record | CorruptRecordError]:
-    """Yield every good record of `file`, and in its place each error that was stepped over."""
-    reader = RecordReader(file, name)
+def iterate(file: BinaryIO, name: str, *, offset: int = 0) -> Iterator[Record | CorruptRecordError]:
+    """Yield every good record of `file`, which stands at `offset`, and in its place each error that is stepped over."""
+    reader = RecordReader(file, name, offset=offset)
     while True:
-        offset = reader.offset
+        begin = reader.offset
         for data in reader.read_buffered():
-            yield Record(offset, data)
-            offset += HEADER_SIZE + len(data) + FOOTER_SIZE
+            yield Record(begin, data)
+            begin += HEADER_SIZE + len(data) + FOOTER_SIZE
         try:
             record = reader.read()
         except CorruptRecordError as error:

@@ -16,7 +16,6 @@ from typing import Any, BinaryIO
 from tbwriter import _record, _summary, _tree, sinks
 from tbwriter._summary import RawEvent, RawValue
 from tbwriter._tree import Directory, Found
-from tbwriter.errors import CorruptRecordError
 
 
 class NewFile:
@@ -89,18 +88,9 @@ class NewFile:
 def records(found: Found, storage_options: Mapping[str, Any] | None) -> Iterator[bytes]:
     """Yield the data of all good records of a file; damage is stepped over."""
     with sinks.open_file(found.path, storage_options) as file:
-        reader = _record.RecordReader(file, found.path)
-        while True:
-            yield from reader.read_buffered()
-            try:
-                record = reader.read()
-            except CorruptRecordError:
-                if reader.resync() is None:
-                    return
-                continue
-            if record is None:
-                return
-            yield record.data
+        for item in _record.iterate(file, found.path):
+            if isinstance(item, _record.Record):
+                yield item.data
 
 
 def events(found: Found, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[bytes, RawEvent]]:

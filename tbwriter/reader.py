@@ -71,17 +71,9 @@ def read_records(
     place = sinks.normalise(path)
     with sinks.open_file(place, storage_options) as file:
         file.seek(offset)
-        reader = _record.RecordReader(file, place, offset=offset)
-        while True:
-            try:
-                record = reader.read()
-            except CorruptRecordError:
-                if reader.resync() is None:
-                    return
-                continue
-            if record is None:
-                return
-            yield record
+        for item in _record.iterate(file, place, offset=offset):
+            if isinstance(item, Record):
+                yield item
 
 
 @dataclass(frozen=True)

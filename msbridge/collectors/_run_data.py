@@ -17,18 +17,28 @@ _HYPER_CONFIG = "MINDINSIGHT_HYPER_CONFIG"  # MindInsight's tuner passes hyper-p
 _log = logging.getLogger(__name__)
 
 
-class Graph(Collector):
-    """The compiled graph of the train step, on the Graphs dashboard. GRAPH mode only: PyNative mode has none."""
+class _OnceATraining(Collector):
+    """What is the same at every step."""
 
     def begin(self, _training: Training) -> None:
         """Draw it once a training."""
         self._drawn = False
 
     def collect(self, context: Context) -> Mapping[str, Value]:
-        """Give the graph at the first collected step, when it is compiled."""
+        """Give it at the first collected step."""
         if self._drawn:
             return {}
         self._drawn = True
+        return self._collect_once(context)
+
+    def _collect_once(self, context: Context) -> Mapping[str, Value]:
+        raise NotImplementedError
+
+
+class Graph(_OnceATraining):
+    """The compiled graph of the train step, on the Graphs dashboard. GRAPH mode only: PyNative mode has none."""
+
+    def _collect_once(self, context: Context) -> Mapping[str, Value]:
         try:
             from mindspore.graph.api import _cell_graph_executor
         except ImportError:  # MindSpore 2.7
@@ -40,7 +50,7 @@ class Graph(Collector):
         return {"graph": Write(lambda writer, *_: writer.add_graph(graph))}
 
 
-class HyperParameters(Collector):
+class HyperParameters(_OnceATraining):
     """A row of the HParams dashboard: what SummaryCollector stores as lineage, and the user's own.
 
     Network, loss function, optimizer, first learning rate, epochs, batch size, steps an epoch, devices and parallel
@@ -56,15 +66,7 @@ class HyperParameters(Collector):
             raise TypeError(f"HyperParameters: values must be a dict with names as keys, got {values!r}")
         self._values = dict(values or {})
 
-    def begin(self, _training: Training) -> None:
-        """Draw them once a training."""
-        self._drawn = False
-
-    def collect(self, context: Context) -> Mapping[str, Value]:
-        """Give the row at the first collected step."""
-        if self._drawn:
-            return {}
-        self._drawn = True
+    def _collect_once(self, context: Context) -> Mapping[str, Value]:
         found = _lineage(context) | _from_environment() | self._values
         rate = next(iter(rates(context.optimizer).values()), None)
         read_rate = context.fetch(rate) if isinstance(rate, Parameter) and rate.size == 1 else None

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy.typing as npt
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary._scalar import varint
+
+_Message = TypeVar("_Message", bound=Message)
 
 FILE_VERSION = "brain.Event:2"
 """TensorBoard's Python reader purges on restarts only from version 2 on."""
@@ -53,10 +55,7 @@ def check_event(event: bytes) -> bytes:
     Raises:
         ValueError: they are no Event, or its wall time is not finite.
     """
-    try:
-        wall_time = pb.Event.FromString(event).wall_time
-    except DecodeError as exc:
-        raise ValueError(f"event: {len(event)} bytes are no serialised Event") from exc
+    wall_time = _parsed(pb.Event, event).wall_time
     if not math.isfinite(wall_time):
         raise ValueError(f"event: its wall_time must be finite seconds since 1970, got {wall_time}")
     return event
@@ -64,11 +63,16 @@ def check_event(event: bytes) -> bytes:
 
 def check_summary(summary: bytes) -> bytes:
     """As `check_event`, for a Summary."""
-    try:
-        pb.Summary.FromString(summary)
-    except DecodeError as exc:
-        raise ValueError(f"summary: {len(summary)} bytes are no serialised Summary") from exc
+    _parsed(pb.Summary, summary)
     return summary
+
+
+def _parsed(kind: type[_Message], data: bytes) -> _Message:
+    try:
+        return kind.FromString(data)
+    except DecodeError as exc:
+        name = kind.DESCRIPTOR.name
+        raise ValueError(f"{name.lower()}: {len(data)} bytes are no serialised {name}") from exc
 
 
 def file_version(wall_time: float) -> bytes:
