@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from msbridge._pb import mindspore_summary_pb2 as pb
+
+_Message = TypeVar("_Message", bound=Message)
 
 # MindSpore's DataType -> how it stands in raw_data; bfloat16 as its 16 bits.
 _DTYPES = {
@@ -95,10 +97,7 @@ def decode(data: bytes) -> Summaries | GraphFound | None:
     Raises:
         ValueError: it is no such record.
     """
-    try:
-        event = pb.MindSporeEvent.FromString(data)
-    except DecodeError as exc:
-        raise ValueError(str(exc)) from exc
+    event = _parsed(pb.MindSporeEvent, data)
     what = event.WhichOneof("what")
     if what == "graph_def":
         return GraphFound(_graph_def(event.graph_def))
@@ -107,16 +106,20 @@ def decode(data: bytes) -> Summaries | GraphFound | None:
     return None
 
 
+def _parsed(kind: type[_Message], data: bytes) -> _Message:
+    try:
+        return kind.FromString(data)
+    except DecodeError as exc:
+        raise ValueError(str(exc)) from exc
+
+
 def decode_lineage(data: bytes) -> Lineage | None:
     """Return what a record of a lineage file (`*_lineage`) holds; None for what is no hyper-parameter and no metric.
 
     Raises:
         ValueError: it is no such record.
     """
-    try:
-        event = pb.LineageEvent.FromString(data)
-    except DecodeError as exc:
-        raise ValueError(str(exc)) from exc
+    event = _parsed(pb.LineageEvent, data)
     what = event.WhichOneof("what")
     if what == "train_lineage":
         return _train_lineage(event.train_lineage)

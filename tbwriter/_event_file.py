@@ -2,6 +2,8 @@
 
 One thread at a time. `add` encodes, `drain` stores; when storage raises, everything not yet stored stays here and the
 next `drain` goes on, so that a fault loses nothing and repeats nothing.
+
+Over 300 lines: what a file holds, what waits and when the next file begins are one account, kept in one place.
 """
 
 from __future__ import annotations

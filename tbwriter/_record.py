@@ -4,6 +4,8 @@
 
 The format is TensorFlow's TFRecord (tensorflow/core/lib/io/record_writer.h); the mask is leveldb's
 (util/crc32c.h): a CRC over bytes that hold CRCs is weak, so stored CRCs are rotated and offset.
+
+Over 300 lines: the writing and the reading half of one format, with its checksums.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 `open_sink` takes a path or a URL; `register_sink` adds a scheme. Sinks know nothing of events: they get whole
 framed records.
+
+Over 300 lines: for each question about a place (open, list, read, is it a file) the choice by its URL, in one place.
 """
 
 from __future__ import annotations

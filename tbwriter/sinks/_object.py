@@ -2,6 +2,8 @@
 
 An object cannot grow, so the current segment is stored anew, whole and at once, whenever it is shipped; `SegmentPolicy`
 says when, and when a segment ends so that what is sent stays in proportion to what was written.
+
+Over 300 lines: the sink, and the register by URL through which a process finds its open ones.
 """
 
 from __future__ import annotations

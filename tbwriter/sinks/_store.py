@@ -2,6 +2,8 @@
 
 Objects are stored by one atomic `pipe_file` each. Nothing here is ever renamed, copied or deleted, and no file of
 fsspec is ever opened for writing: its flush() shows nothing and its "ab" overwrites or sends everything again.
+
+Over 300 lines: half of it is a table of drivers, options and refusals, which differ from store to store.
 """
 
 from __future__ import annotations
