@@ -70,3 +70,7 @@ def __getattr__(name: str) -> Any:
 
     value = globals()[name] = getattr(_repair, name)
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
