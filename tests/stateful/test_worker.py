@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 import weakref
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -51,6 +52,38 @@ def hung(tmp_path, gate, writer_at):
         return writer
 
     return make
+
+
+@contextmanager
+def ctrl_c(after=lambda: None):
+    """Press Ctrl-C in the main thread until it raises; once `after` has returned.
+
+    Only one press raises, so that none lands behind the `except` that waits for it, where it would end the tests.
+    """
+    main = threading.get_ident()
+    ended = threading.Event()
+    raised = False
+
+    def interrupt(*_):
+        nonlocal raised
+        if not raised:
+            raised = True
+            raise KeyboardInterrupt
+
+    def press():
+        after()
+        while not ended.wait(0.05):
+            signal.pthread_kill(main, signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    thread = threading.Thread(target=press)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def threads():
@@ -807,25 +840,11 @@ def test_ctrl_c_within_a_wait_for_room_leaves_the_writer_usable(hung, gate, tmp_
     for step in range(1000):
         writer.add_scalar("loss", float(step), step)
     gate.wait_for_arrival()  # the worker was woken when the queue was half full; it may have taken some of it
-    main = threading.get_ident()
-    ended = threading.Event()
-
-    def press():
-        while not ended.wait(0.05):
-            signal.pthread_kill(main, signal.SIGINT)
-
-    thread = threading.Thread(target=press)
-    thread.start()
     added = 1000
-    try:
+    with ctrl_c(), suppress(KeyboardInterrupt):
         for step in range(1000, 3000):
             writer.add_scalar("loss", float(step), step)
             added = step + 1
-    except KeyboardInterrupt:
-        pass
-    finally:
-        ended.set()
-        thread.join()
     assert added < 3000
     gate.open()
     writer.add_scalar("last", 1.0, 1)
@@ -840,22 +859,8 @@ def test_ctrl_c_within_a_wait_for_room_leaves_the_writer_usable(hung, gate, tmp_
 def test_ctrl_c_within_a_flush_leaves_the_writer_usable(hung, gate, tmp_path):
     writer = hung()
     writer.add_scalar("loss", 1.0, 1)
-    main = threading.get_ident()
-    ended = threading.Event()
-
-    def press():
-        gate.wait_for_arrival()
-        while not ended.wait(0.05):
-            signal.pthread_kill(main, signal.SIGINT)
-
-    thread = threading.Thread(target=press)
-    thread.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            writer.flush()
-    finally:
-        ended.set()
-        thread.join()
+    with ctrl_c(after=gate.wait_for_arrival), pytest.raises(KeyboardInterrupt):
+        writer.flush()
     gate.open()
     assert writer.flush(PATIENCE_SECS)
     assert scalars(tmp_path / "run") == [(1, 1.0)]
