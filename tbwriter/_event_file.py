@@ -42,6 +42,8 @@ class Place:
     host: str = "localhost"
     spool_dir: str | None = None
     shipper: sinks.Shipper = "thread"
+    marks_sessions: bool = True
+    """Whether a session begins with a SessionLog START."""
     probe: bool = True
     """Whether an object store is asked before the first file: not from the worker's thread, which waits for none."""
 
@@ -107,7 +109,8 @@ class EventFile:
         existing, complete = sinks.names_before(
             place.url, place.storage_options, spool_dir=place.spool_dir, probe=place.probe
         )
-        header = self._header(session_starts(existing if complete else None, purge_step))
+        starts = session_starts(existing if complete else None, purge_step) if place.marks_sessions else []
+        header = self._header(starts)
         self._sink = self._open(existing, header)
         self._file_bytes = self._header_bytes = self.bytes = len(header)
         self._begun_at = clock()

@@ -56,6 +56,7 @@ class Settings:
     shipper: Shipper
     max_outputs: int | None = None
     max_tag_bytes: int | None = None
+    marks_sessions: bool = True
 
     @classmethod
     def checked(cls, **values: Any) -> Settings:
@@ -128,6 +129,7 @@ class Settings:
             host=host_name(),
             spool_dir=self.spool_dir,
             shipper=self.shipper,
+            marks_sessions=self.marks_sessions,
         )
         try:
             runs = Runs(place, purge_step=self.purge_step, clock=time.time, coalesce=self.coalesce)

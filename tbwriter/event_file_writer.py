@@ -18,7 +18,8 @@ class EventFileWriter(EventMethods):
     """Write raw Events; the interface of torch's and TensorBoard's EventFileWriter.
 
     Events and Summaries are taken as serialised bytes or as messages of any package (TensorBoard's, tensorboardX's,
-    TensorFlow's). What they hold is not checked, and no metadata is added where a new file begins.
+    TensorFlow's). What they hold is not checked, and nothing is added but the
+    file_version with which a file begins: no metadata, and no SessionLog START.
 
     Args:
         logdir: as `log_dir` of SummaryWriter.
@@ -66,6 +67,7 @@ class EventFileWriter(EventMethods):
             coalesce=True,
             spool_dir=spool_dir,
             shipper="thread",
+            marks_sessions=False,
         )
         self._url = settings.url
         self._worker = settings.open(owner=self)

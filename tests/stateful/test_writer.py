@@ -867,7 +867,9 @@ def test_serialised_events_are_stored_as_they_are(tmp_path):
         assert writer.flush()
         assert writer.get_logdir() == str(tmp_path)
         assert writer.stats().written == 1
-    assert events(tmp_path)[-1].raw == varint_event(3, b"loss", 0.5)
+    version, event = events(tmp_path)
+    assert version.file_version == "brain.Event:2"
+    assert event.raw == varint_event(3, b"loss", 0.5)
     assert scalars(tmp_path) == [(3, 0.5)]
 
 
