@@ -22,6 +22,7 @@ from tbwriter._naming import host_name
 from tbwriter._queue import OnFull
 from tbwriter._settings import CLOSE_SECS, Settings
 from tbwriter._stats import WriterStats
+from tbwriter.errors import WriterClosedError
 
 
 class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
@@ -185,6 +186,41 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
     def all_writers(self) -> dict[str, FileWriter] | None:
         """The file writers by directory: one, as sub-runs have no writers of their own; None after `close`."""
         return None if self._closed else {self.log_dir: FileWriter(self)}
+
+    def _get_file_writer(self) -> FileWriter:
+        """As torch's and tensorboardX's: Lightning's loggers, and others, add Summaries of their own through it.
+
+        Raises:
+            WriterClosedError: after `close`.
+        """
+        if self._closed:
+            raise WriterClosedError
+        return FileWriter(self)
+
+    @property
+    def logdir(self) -> str:
+        """As `log_dir`; tensorboardX's name for it."""
+        return self._settings.url
+
+    @property
+    def purge_step(self) -> int | None:
+        """As it was given."""
+        return self._settings.purge_step
+
+    @property
+    def max_queue(self) -> int | None:
+        """As it was given; None is the default."""
+        return self._settings.max_queue
+
+    @property
+    def flush_secs(self) -> float | None:
+        """As it was given, in seconds; None is the default of the storage."""
+        return self._settings.flush_secs
+
+    @property
+    def filename_suffix(self) -> str:
+        """As it was given."""
+        return self._settings.filename_suffix
 
     @contextlib.contextmanager
     def use_metadata(self, *, global_step: Any = None, walltime: float | None = None) -> Iterator[SummaryWriter]:

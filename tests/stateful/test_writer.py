@@ -851,6 +851,26 @@ def test_credentials_do_not_show_in_the_error_of_a_failed_construction():
     assert "hunter2" not in repr(raised.value)
 
 
+# ---- what torch's writer shows of itself
+
+
+def test_the_arguments_are_there_to_read(writer_at, tmp_path):
+    writer = writer_at(tmp_path, purge_step=3, max_queue=50, flush_secs=5, filename_suffix=".x")
+    given = (writer.purge_step, writer.max_queue, writer.flush_secs, writer.filename_suffix, writer.logdir)
+    assert given == (3, 50, 5.0, ".x", str(tmp_path))
+    writer = writer_at(tmp_path / "other")
+    assert (writer.purge_step, writer.max_queue, writer.flush_secs, writer.filename_suffix) == (None, None, None, "")
+
+
+def test_summaries_of_loggers_go_through_the_file_writer(writer_at, tmp_path):
+    writer = writer_at(tmp_path)
+    writer._get_file_writer().add_summary(b"\x0a\x0b\x0a\x04loss\x15" + struct.pack("<f", 0.5), 3)
+    writer.close()
+    assert scalars(tmp_path) == [(3, 0.5)]
+    with pytest.raises(WriterClosedError):
+        writer._get_file_writer()
+
+
 # ---- EventFileWriter
 
 

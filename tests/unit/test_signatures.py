@@ -152,5 +152,16 @@ def test_the_tables_are_what_an_installed_package_has(package):
 
 
 def test_the_rest_of_their_names_is_there():
-    for name in ("close", "flush", "get_logdir", "file_writer", "all_writers", "log_dir", "__enter__", "__exit__"):
+    methods = (
+        "close",
+        "flush",
+        "get_logdir",
+        "file_writer",
+        "_get_file_writer",
+        "all_writers",
+        "__enter__",
+        "__exit__",
+    )
+    attributes = ("log_dir", "logdir", "purge_step", "max_queue", "flush_secs", "filename_suffix")
+    for name in (*methods, *attributes):
         assert hasattr(SummaryWriter, name), name
