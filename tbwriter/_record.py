@@ -107,7 +107,7 @@ def frame_rows(data: npt.NDArray[np.uint8], varying: Sequence[int]) -> npt.NDArr
     base[list(varying)] = 0
     crc = np.full(count, _crc(base.tobytes()), np.uint32)
     for column in varying:
-        crc ^= _crc_terms(length - 1 - column)[data[:, column]]
+        crc ^= _crc_terms(length - 1 - column).take(data[:, column])
     masked = _mask_all(crc)
     out = np.empty((count, length + HEADER_SIZE + FOOTER_SIZE), np.uint8)
     out[:, :HEADER_SIZE] = np.frombuffer(header(length), np.uint8)

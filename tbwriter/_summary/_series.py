@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tbwriter._summary._scalar import value_prefix, varint
+from tbwriter._summary._scalar import step_field, value_prefix, varint, wall_time_field
 from tbwriter._summary._values import EXACT_INT, as_array, describe
 
 _log = logging.getLogger(__name__)
@@ -99,44 +99,48 @@ def rows(
         steps: of shape (n,).
         wall_times: of shape (n,), finite and not 0.
     """
-    digits = _varint_length(steps)
-    edges = [0, *(np.flatnonzero(np.diff(digits)) + 1).tolist(), len(steps)]
     prefix = value_prefix(tag)
     summary = b"\x2a" + varint(len(prefix) + 4) + prefix
-    for begin, end in itertools.pairwise(edges):
-        if begin == end:
-            continue
-        k = int(digits[begin])
-        step_bytes = k + 1 if k else 0
-        length = 9 + step_bytes + len(summary) + 4
-        data = np.empty((end - begin, length), np.uint8)
-        data[:, 0] = 0x09
-        data[:, 1:9] = _as_bytes(wall_times[begin:end].astype("<f8"))
-        if k:
-            data[:, 9] = 0x10
-            _fill_varints(data[:, 10 : 10 + k], steps[begin:end])
-        data[:, 9 + step_bytes : length - 4] = np.frombuffer(summary, np.uint8)
-        data[:, length - 4 :] = _as_bytes(values[begin:end].astype("<f4"))
-        yield Rows(data, [*range(1, 9), *range(10, 9 + step_bytes), *range(length - 4, length)])
+    for begin, end in _of_one_length(steps):
+        seconds = np.ascontiguousarray(wall_times[begin:end], "<f8")
+        numbers = np.ascontiguousarray(values[begin:end], "<f4")
+        head = wall_time_field(float(seconds[0])) + step_field(int(steps[begin])) + summary
+        # Every row is the first one but for what differs: of all three the lowest digits, which stand first.
+        data = np.empty((end - begin, len(head) + 4), np.uint8)
+        data[:] = np.frombuffer(head + numbers[:1].tobytes(), np.uint8)
+        where = steps[begin:end].astype(np.uint64)
+        clocks, counts, marks = (_varying(seconds.view("<u8"), 8), _varying(where, 7), _varying(numbers.view("<u4"), 8))
+        data[:, 1 : 1 + clocks] = seconds.view(np.uint8).reshape(-1, 8)[:, :clocks]
+        _fill_varints(data[:, 10 : 10 + counts], where, whole=len(head) - len(summary) == 10 + counts)
+        data[:, len(head) : len(head) + marks] = numbers.view(np.uint8).reshape(-1, 4)[:, :marks]
+        varying = [range(1, 1 + clocks), range(10, 10 + counts), range(len(head), len(head) + marks)]
+        yield Rows(data, [*itertools.chain(*varying)])
 
 
-def _as_bytes(column: npt.NDArray[np.floating]) -> Bytes:
-    return np.ascontiguousarray(column).view(np.uint8).reshape(len(column), -1)
+def _varying(bits: npt.NDArray[np.unsignedinteger[Any]], width: int) -> int:
+    """Return how many of the lowest digits, of `width` bits each, are not the same in all of `bits`."""
+    differing = int(np.bitwise_or.reduce(bits ^ bits[0]))
+    return -(-differing.bit_length() // width)
 
 
-def _varint_length(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the number of varint bytes of each step; 0 for step 0, whose field proto3 leaves out."""
+def _of_one_length(steps: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield where the steps whose varints have one length begin and end; 0 has none, as proto3 leaves it out."""
+    if not len(steps):
+        return
+    if len(step_field(int(steps.min()))) == len(step_field(int(steps.max()))):
+        yield 0, len(steps)
+        return
     length: npt.NDArray[np.int64] = (steps != 0).astype(np.int64)
     for shift in range(7, 63, 7):
         length += steps >= 1 << shift
     length[steps < 0] = 10
-    return length
+    yield from itertools.pairwise([0, *(np.flatnonzero(np.diff(length)) + 1).tolist(), len(steps)])
 
 
-def _fill_varints(out: Bytes, steps: npt.NDArray[np.int64]) -> None:
-    rest = steps.astype(np.uint64)
+def _fill_varints(out: Bytes, numbers: npt.NDArray[np.uint64], *, whole: bool) -> None:
+    """Write the lowest digits of varints into `out`, one a column; `whole` varints end there."""
+    rest = numbers
     last = out.shape[1] - 1
-    for i in range(last):
-        out[:, i] = (rest & np.uint64(127)) | np.uint64(128)
-        rest >>= np.uint64(7)
-    out[:, last] = rest
+    for i in range(last + 1):
+        out[:, i] = rest if whole and i == last else (rest & np.uint64(127)) | np.uint64(128)
+        rest = rest >> np.uint64(7)
