@@ -17,7 +17,7 @@ import numpy as np
 
 from tbwriter import _summary, sinks
 from tbwriter._entries import Raw, size_of
-from tbwriter._methods import ArrayMethods, ChartMethods, EventMethods, GraphMethods, MediaMethods
+from tbwriter._methods import UNOPENED, ArrayMethods, ChartMethods, EventMethods, GraphMethods, MediaMethods
 from tbwriter._naming import host_name
 from tbwriter._queue import OnFull
 from tbwriter._settings import CLOSE_SECS, Settings
@@ -159,7 +159,9 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
     def _close(self, timeout: float, *, failed: bool) -> None:
         self._end_trial(failed=failed)
         self._closed = True
-        if self._worker is not None:
+        if self._worker is None:
+            self._queue = UNOPENED  # where everything is refused
+        else:
             self._worker.close(timeout)
 
     def stats(self) -> WriterStats:

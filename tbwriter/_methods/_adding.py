@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -49,7 +50,7 @@ class Adding:
         self._closed = False
         self._opening = threading.Lock()
         self._worker: Worker | None = None
-        self._queue = _UNOPENED
+        self._queue = UNOPENED if self._settings.write_to_disk else _NOWHERE
 
     def _open(self) -> Worker:
         worker = self._settings.open(owner=self)
@@ -142,4 +143,15 @@ def _unopened() -> EntryQueue:
     return queue
 
 
-_UNOPENED = _unopened()
+def _nowhere() -> EntryQueue:
+    """Return the queue of a writer that stores nothing: it never fills, so that scalars take the short path."""
+    queue = EntryQueue(
+        max_entries=2, max_bytes=1 << 20, on_full="drop", block_secs=0.0, wake=lambda: None, gate=lambda: False
+    )
+    queue.entries = deque(maxlen=0)
+    return queue
+
+
+UNOPENED = _unopened()
+"""Where a writer puts things before it has a worker, and after its end where it never had one."""
+_NOWHERE = _nowhere()

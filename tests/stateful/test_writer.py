@@ -8,6 +8,7 @@ import pickle
 import re
 import socket
 import struct
+import sys
 import threading
 import time
 from fractions import Fraction
@@ -747,6 +748,26 @@ def test_without_a_disk_nothing_is_made_and_arguments_are_checked_all_the_same(t
     with pytest.raises(WriterClosedError):
         writer.add_scalar("loss", 1.0, 1)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("method", ["add_scalar", "add_metrics"])
+def test_a_writer_that_stores_nothing_does_no_more_in_a_call_than_one_that_does(tmp_path, method):
+    arguments = {"add_scalar": ("loss", 1.0, 1), "add_metrics": ({"loss": 1.0, "rate": 0.5}, 1)}[method]
+
+    def functions_called(writer):
+        called = []
+        with writer:
+            add = getattr(writer, method)
+            add(*arguments)  # the first of a tag is checked
+            sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
+            try:
+                add(*arguments)
+            finally:
+                sys.setprofile(None)
+        return called
+
+    stored = functions_called(SummaryWriter(tmp_path / "run", flush_secs=1000.0))
+    assert functions_called(SummaryWriter(tmp_path / "none", write_to_disk=False)) == stored == [method]
 
 
 # ---- with blocks, copies, repr
