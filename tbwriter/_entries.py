@@ -52,6 +52,24 @@ class Pending(NamedTuple):
     step: int
     wall_time: float
 
+    @property
+    def tag(self) -> str:
+        """The tag under which it is stored."""
+        return self.summary.tag
+
+
+class GraphEvent(NamedTuple):
+    """A graph; it is encoded when it is stored."""
+
+    graph: _summary.Graph
+    step: int
+    wall_time: float
+
+    @property
+    def tag(self) -> str:
+        """What it is called where others are called by their tag."""
+        return "graph"
+
 
 class Raw(NamedTuple):
     """A serialised Event."""
@@ -62,7 +80,7 @@ class Raw(NamedTuple):
 Scalar = tuple[str, float, int, float, float]
 """The common case as a plain tuple: tag, value, step, wall time, and how far the wall time may be moved, in seconds."""
 
-Entry = Scalar | Scalars | Series | Pending | Raw
+Entry = Scalar | Scalars | Series | Pending | GraphEvent | Raw
 
 
 class SubRun(NamedTuple):
@@ -91,6 +109,8 @@ def size_of(item: Item) -> int:
         return 200 + 20 * len(item.values)
     if isinstance(item, Pending):
         return 200 + item.summary.nbytes
+    if isinstance(item, GraphEvent):
+        return 200 + item.graph.nbytes
     if isinstance(item, Raw):
         return 100 + len(item.event)
     if isinstance(item, Points):
@@ -109,6 +129,6 @@ def step_of(item: Item) -> int | None:
     """Return the step of an item, where it has one."""
     if isinstance(item, SubRun):
         return step_of(item.entry)
-    if isinstance(item, (Scalars, Pending)):
+    if isinstance(item, (Scalars, Pending, GraphEvent)):
         return item.step
     return None if isinstance(item, (Series, Raw, Points)) else item[2]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tbwriter import _record, _summary, sinks
-from tbwriter._entries import Entry, Pending, Series
+from tbwriter._entries import Entry, GraphEvent, Pending, Series
 from tbwriter._naming import file_name, session_starts
 from tbwriter._parts import Part, PartEncoder, series_records
 from tbwriter.errors import SegmentLostError
@@ -184,10 +184,12 @@ class EventFile:
         age = self._place.max_file_age_secs
         return age is not None and self._clock() - self._begun_at >= age
 
-    def _encode(self, pending: Pending | Series) -> tuple[bytes, str | None]:
+    def _encode(self, pending: Pending | Series | GraphEvent) -> tuple[bytes, str | None]:
         """Return the records, empty where there is nothing to show, and the tag whose metadata they have then shown."""
         if isinstance(pending, Series):
             return series_records(pending), None
+        if isinstance(pending, GraphEvent):
+            return _record.frame(pending.graph.event(pending.step, pending.wall_time)), None
         summary = pending.summary
         values = summary.values(summary.tag not in self._described)
         if not values:
@@ -200,7 +202,7 @@ class EventFile:
         self.dropped += part.size
         self.waiting -= part.size
         self.buffered -= part.held
-        tag = part.pending.tag if isinstance(part.pending, Series) else part.pending.summary.tag
+        tag = part.pending.tag
         if tag not in self._failed:
             self._failed.add(tag)
             _log.warning("tag %r cannot be encoded and is left out: %s. Said once for this tag", tag, exc)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tbwriter import _record, _summary
-from tbwriter._entries import Entry, Pending, Raw, Scalars, Series, unpack_floats
+from tbwriter._entries import Entry, GraphEvent, Pending, Raw, Scalars, Series, unpack_floats
 
 # A point of a series, and its record without the tag at most, in bytes.
 _POINT_BYTES = 4 + 8 + 8
@@ -19,7 +19,7 @@ class Part(NamedTuple):
 
     records: bytes
     """Whole records; of what is `pending` what it was last encoded to, for one certain file."""
-    pending: Pending | Series | None
+    pending: Pending | Series | GraphEvent | None
     """What is encoded when it is stored: a summary, since only a tag's first in a file has the metadata, and points of
     a series, which take less memory than their records."""
     size: int
@@ -30,6 +30,8 @@ class Part(NamedTuple):
         """The memory that it holds while it waits, in bytes."""
         if isinstance(self.pending, Series):
             return _POINT_BYTES * self.size
+        if isinstance(self.pending, GraphEvent):
+            return self.pending.graph.nbytes
         return self.pending.summary.nbytes if self.pending else len(self.records)
 
     def split(self, at: int) -> tuple[Part, Part]:
@@ -121,7 +123,7 @@ class PartEncoder:
             self._add_scalars(entry.tags, unpack_floats(entry.values), entry.step, entry.wall_time)
             return
         self._end_block()
-        if isinstance(entry, Pending):
+        if isinstance(entry, (Pending, GraphEvent)):
             self._parts.append(Part(b"", entry, 1))
         elif isinstance(entry, Series):
             size = max(1, self._part_bytes // (_MAX_POINT_BYTES + len(entry.tag.encode())))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tbwriter import _summary
-from tbwriter._entries import Points, Raw, size_of
+from tbwriter._entries import GraphEvent, Points, size_of
 from tbwriter._methods._adding import Adding
 
 
@@ -35,16 +35,16 @@ class GraphMethods(Adding):
                 TensorBoard. WriterClosedError: after `close`.
         """
         if isinstance(model, (bytes, bytearray)):
-            graph = bytes(model)
-        elif hasattr(model, "SerializeToString") and model.DESCRIPTOR.name == "GraphDef":
-            graph = model.SerializeToString()
+            data = bytes(model)
+        elif getattr(getattr(model, "DESCRIPTOR", None), "name", "") == "GraphDef" and not isinstance(model, type):
+            data = model.SerializeToString()
         elif _is_of_torch(model):
-            graph = _traced(model, input_to_model, verbose, use_strict_trace)
+            data = _traced(model, input_to_model, verbose, use_strict_trace)
         else:
             raise TypeError(
                 f"model is {_summary.describe(model)}, want a GraphDef, serialised or not, or a torch module"
             )
-        self._add_graph(graph)
+        self._add_graph(_summary.Graph.of(data))
 
     def add_onnx_graph(self, prototxt: Any = None, *, onnx_model_file: Any = None) -> None:
         """Add the graph of an ONNX model.
@@ -54,7 +54,8 @@ class GraphMethods(Adding):
             onnx_model_file: tensorboardX's name of it.
 
         Raises:
-            TypeError: neither. ImportError: onnx is missing. WriterClosedError: after `close`.
+            TypeError: neither. ValueError: the file holds no model. OSError: it cannot be read. ImportError: onnx is
+                missing. WriterClosedError: after `close`.
         """
         if (prototxt is None) == (onnx_model_file is None):
             raise TypeError("add_onnx_graph takes one model: prototxt, or onnx_model_file as its other name")
@@ -62,17 +63,17 @@ class GraphMethods(Adding):
         if isinstance(model, (str, os.PathLike)):
             if importlib.util.find_spec("onnx") is None:
                 raise ImportError("graphs of ONNX models need onnx: pip install 'tbwriter[onnx]'")
-            model = importlib.import_module("onnx").load(os.fspath(model), load_external_data=False)
+            model = _loaded(os.fspath(model))
         graph = getattr(model, "graph", None)
-        if not hasattr(graph, "initializer"):
+        if isinstance(model, type) or not hasattr(graph, "initializer"):
             raise TypeError(
                 f"model is {_summary.describe(model)}, want the path of an ONNX model or an onnx.ModelProto"
             )
-        self._add_graph(_summary.onnx_graph(graph))
+        self._add_graph(_summary.Graph.of_onnx(graph))
 
-    def _add_graph(self, graph: bytes) -> None:
+    def _add_graph(self, graph: _summary.Graph) -> None:
         wall_time, _ = self._wall_time(None, "graph")
-        event = Raw(_summary.graph_event(graph, self._step(None, "graph"), wall_time))
+        event = GraphEvent(graph, self._step(None, "graph"), wall_time)
         self._put(event, size_of(event))
 
     def add_embedding(
@@ -111,6 +112,15 @@ class GraphMethods(Adding):
         )
         points = Points(embedding)
         self._put(points, size_of(points))
+
+
+def _loaded(path: str | bytes) -> Any:
+    try:
+        return importlib.import_module("onnx").load(path, load_external_data=False)
+    except OSError:
+        raise
+    except Exception as exc:  # DecodeError, of which protobuf's implementations have one each, or onnx's own
+        raise ValueError(f"prototxt: {path!r} holds no ONNX model: {exc}") from exc
 
 
 def _is_of_torch(model: Any) -> bool:

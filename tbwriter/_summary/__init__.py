@@ -9,7 +9,7 @@ from tbwriter._summary._described import DescribedScalar
 from tbwriter._summary._embedding import CONFIG_NAME, Embedding
 from tbwriter._summary._event import Summary, check_event, check_summary, event, file_version, session_start, wrap
 from tbwriter._summary._figure import draw
-from tbwriter._summary._graph import graph_event, onnx_graph
+from tbwriter._summary._graph import Graph
 from tbwriter._summary._histogram import Histogram, HistogramRaw
 from tbwriter._summary._hparams import HParam, check_hparams, experiment, trial_end, trial_start
 from tbwriter._summary._image import Images
@@ -45,6 +45,7 @@ __all__ = [
     "DescribedScalar",
     "Embedding",
     "Event",
+    "Graph",
     "HParam",
     "Histogram",
     "HistogramRaw",
@@ -82,9 +83,7 @@ __all__ = [
     "event",
     "experiment",
     "file_version",
-    "graph_event",
     "mesh",
-    "onnx_graph",
     "rows",
     "session_start",
     "trial_end",

@@ -1,9 +1,10 @@
-"""Graphs: events of serialised GraphDefs without their large constants, and GraphDefs of ONNX models."""
+"""Graphs: GraphDefs without their large constants, and GraphDefs of ONNX models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
@@ -34,55 +35,92 @@ _ONNX_TYPES = {
 }
 
 
-def graph_event(graph: bytes, step: int, wall_time: float) -> bytes:
-    """Return a serialised Event of a serialised GraphDef, without attributes of more than 1 kB.
+@dataclass(frozen=True)
+class Graph:
+    """A graph that waits to be stored; all but its copy and the check of it happens in the worker."""
 
-    Raises:
-        ValueError: it is no GraphDef.
-    """
-    return pb.Event(wall_time=wall_time, step=step, graph_def=_slim(graph)).SerializeToString()
+    source: plugins.GraphDef | _OnnxGraph
+    nbytes: int
+    """Memory held, in bytes."""
+
+    @classmethod
+    def of(cls, data: bytes) -> Graph:
+        """Take a serialised GraphDef.
+
+        Raises:
+            ValueError: it is none.
+        """
+        try:
+            return cls(plugins.GraphDef.FromString(data), len(data))
+        except Exception as exc:  # DecodeError, of which protobuf's implementations have one each
+            raise ValueError(f"graph: got {len(data)} bytes that are no serialised GraphDef: {exc}") from exc
+
+    @classmethod
+    def of_onnx(cls, graph: Any) -> Graph:
+        """Take an `onnx.GraphProto`; its weights' values are not copied."""
+        copy = type(graph)()
+        copy.input.extend(graph.input)
+        copy.node.extend(graph.node)
+        weights = [_Weight(weight.name, tuple(weight.dims), weight.data_type) for weight in graph.initializer]
+        return cls(_OnnxGraph(copy, weights), copy.ByteSize() + 100 * len(weights))
+
+    def event(self, step: int, wall_time: float) -> bytes:
+        """Return the serialised Event, without attributes of more than 1 kB."""
+        graph = self.source if isinstance(self.source, plugins.GraphDef) else self.source.graph_def()
+        _slim(graph)
+        return pb.Event(wall_time=wall_time, step=step, graph_def=graph.SerializeToString()).SerializeToString()
 
 
-def _slim(data: bytes) -> bytes:
-    try:
-        graph = plugins.GraphDef.FromString(data)
-    except Exception as exc:  # DecodeError, of which protobuf's implementations have one each
-        raise ValueError(f"graph: got {len(data)} bytes that are no GraphDef: {exc}") from exc
+def _slim(graph: plugins.GraphDef) -> None:
     for nodes in (graph.node, *(function.node_def for function in graph.library.function)):
         for node in nodes:
             for name in list(node.attr):
                 if name != _LARGE and node.attr[name].ByteSize() > _MAX_ATTRIBUTE_BYTES:
                     del node.attr[name]
                     node.attr[_LARGE].list.s.append(name.encode("utf-8"))
-    return graph.SerializeToString()
 
 
-def onnx_graph(graph: Any) -> bytes:
-    """Return the serialised GraphDef of an `onnx.GraphProto`: inputs, weights (without their values) and operators."""
-    names = _Names()
-    weights = {weight.name for weight in graph.initializer}
-    nodes = [
-        _leaf(names.of(value.name), "Placeholder", value.type.tensor_type)
-        for value in graph.input
-        if value.name not in weights
-    ]
-    for weight in graph.initializer:
-        shape = _event.shape(*weight.dims)
-        nodes.append(_node(names.of(weight.name), "Const", _ONNX_TYPES.get(weight.data_type, pb.DT_INVALID), shape))
-    for index, operator in enumerate(graph.node):
-        outputs = [output for output in operator.output if output]
-        name = names.of(outputs[0] if outputs else operator.name or f"{operator.op_type}_{index}")
-        for output in outputs[1:]:
-            names.same(output, name)
-        node = plugins.NodeDef(name=name, op=operator.op_type)
-        node.input.extend(operator.input)
-        text = ", ".join(_attribute(attribute) for attribute in operator.attribute)
-        node.attr["parameters"].s = text.encode("utf-8", "replace")
-        nodes.append(node)
-    for node in nodes:
-        # Only now are all names known: operators stand in any order.
-        node.input[:] = [names.of(name) for name in node.input if name]
-    return plugins.GraphDef(node=nodes, versions=plugins.VersionDef(producer=22)).SerializeToString()
+class _Weight(NamedTuple):
+    """A weight without its values."""
+
+    name: str
+    dims: tuple[int, ...]
+    data_type: int
+
+
+class _OnnxGraph(NamedTuple):
+    """A copy of an `onnx.GraphProto`."""
+
+    graph: Any
+    """Its inputs and operators."""
+    weights: list[_Weight]
+
+    def graph_def(self) -> plugins.GraphDef:
+        """Return its inputs, its weights and its operators as a GraphDef."""
+        names = _Names()
+        weights = {weight.name for weight in self.weights}
+        nodes = [
+            _leaf(names.of(value.name), "Placeholder", value.type.tensor_type)
+            for value in self.graph.input
+            if value.name not in weights
+        ]
+        for weight in self.weights:
+            shape = _event.shape(*weight.dims)
+            nodes.append(_node(names.of(weight.name), "Const", _ONNX_TYPES.get(weight.data_type, pb.DT_INVALID), shape))
+        for index, operator in enumerate(self.graph.node):
+            outputs = [output for output in operator.output if output]
+            name = names.of(outputs[0] if outputs else operator.name or f"{operator.op_type}_{index}")
+            for output in outputs[1:]:
+                names.same(output, name)
+            node = plugins.NodeDef(name=name, op=operator.op_type)
+            node.input.extend(operator.input)
+            text = ", ".join(_attribute(attribute) for attribute in operator.attribute)
+            node.attr["parameters"].s = text.encode("utf-8", "replace")
+            nodes.append(node)
+        for node in nodes:
+            # Only now are all names known: operators stand in any order.
+            node.input[:] = [names.of(name) for name in node.input if name]
+        return plugins.GraphDef(node=nodes, versions=plugins.VersionDef(producer=22))
 
 
 class _Names:
@@ -90,26 +128,25 @@ class _Names:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
+        self._used: set[str] = set()
+        self._numbers: dict[str, int] = {}  # the last one that was put behind a name
 
     def of(self, value: str) -> str:
         """Return the name of the node that makes `value`."""
-        if value not in self._names:
-            name = value.lstrip("/") or "node"
-            used = set(self._names.values())
-            self._names[value] = next(one for one in _numbered(name) if one not in used)
-        return self._names[value]
+        known = self._names.get(value)
+        if known is not None:
+            return known
+        stem = name = value.lstrip("/") or "node"
+        while name in self._used:
+            self._numbers[stem] = number = self._numbers.get(stem, 0) + 1
+            name = f"{stem}_{number}"
+        self._used.add(name)
+        self._names[value] = name
+        return name
 
     def same(self, value: str, name: str) -> None:
         """Have `value` come from the node `name`."""
         self._names[value] = name
-
-
-def _numbered(name: str) -> Iterable[str]:
-    yield name
-    number = 1
-    while True:
-        yield f"{name}_{number}"
-        number += 1
 
 
 def _leaf(name: str, op: str, tensor: Any) -> plugins.NodeDef:

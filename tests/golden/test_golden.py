@@ -22,7 +22,7 @@ from tbwriter._summary import (
     check_layout,
     event,
     file_version,
-    graph_event,
+    Graph,
     mesh,
     session_start,
     trial_end,
@@ -121,7 +121,7 @@ def test_a_layout_of_charts_is_the_golden_record():
 
 def test_a_graph_is_the_golden_record():
     golden = pb.Event.FromString(data_of(RECORDS["graph_def"]))
-    assert frame(graph_event(golden.graph_def, 0, golden.wall_time)) == RECORDS["graph_def"]
+    assert frame(Graph.of(golden.graph_def).event(0, golden.wall_time)) == RECORDS["graph_def"]
 
 
 @pytest.mark.parametrize("name", RECORDS)

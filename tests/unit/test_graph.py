@@ -1,13 +1,15 @@
+import sys
+
 import pytest
 
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
-from tbwriter._summary import graph_event, onnx_graph
+from tbwriter._summary import Graph
 
 
 def slim(graph):
     """Return a graph, given as a message, as it is stored."""
-    event = pb.Event.FromString(graph_event(graph.SerializeToString(), 3, 1.5))
+    event = pb.Event.FromString(Graph.of(graph.SerializeToString()).event(3, 1.5))
     assert (event.step, event.wall_time) == (3, 1.5)
     return plugins.GraphDef.FromString(event.graph_def)
 
@@ -21,7 +23,7 @@ def constant(name, size):
 
 def test_a_small_graph_is_kept_byte_for_byte():
     graph = plugins.GraphDef(node=[constant("a", 10)]).SerializeToString(deterministic=True)
-    assert plugins.GraphDef.FromString(pb.Event.FromString(graph_event(graph, 0, 1.5)).graph_def) == (
+    assert plugins.GraphDef.FromString(pb.Event.FromString(Graph.of(graph).event(0, 1.5)).graph_def) == (
         plugins.GraphDef.FromString(graph)
     )
 
@@ -47,17 +49,16 @@ def test_fields_that_are_not_known_here_survive():
     node.attr["t"].tensor.tensor_content = b"x" * 50
     graph.library.gradient.add(function_name="f")
     graph.versions.min_consumer = 12
-    stored = graph_pb2.GraphDef.FromString(
-        pb.Event.FromString(graph_event(graph.SerializeToString(), 0, 1.5)).graph_def
-    )
+    event = Graph.of(graph.SerializeToString()).event(0, 1.5)
+    stored = graph_pb2.GraphDef.FromString(pb.Event.FromString(event).graph_def)
     del graph.node[0].attr["value"]
     graph.node[0].attr["_too_large_attrs"].list.s.append(b"value")
     assert stored == graph
 
 
 def test_bytes_that_are_no_graph_are_refused():
-    with pytest.raises(ValueError, match=r"^graph: got 4 bytes that are no GraphDef: "):
-        graph_event(b"\xff\xff\xff\xff", 0, 1.5)
+    with pytest.raises(ValueError, match=r"^graph: got 4 bytes that are no serialised GraphDef: "):
+        Graph.of(b"\xff\xff\xff\xff")
 
 
 # ---- ONNX
@@ -66,6 +67,10 @@ def test_bytes_that_are_no_graph_are_refused():
 @pytest.fixture
 def onnx():
     return pytest.importorskip("onnx")
+
+
+def stored_onnx(graph):
+    return pb.Event.FromString(Graph.of_onnx(graph).event(0, 1.5)).graph_def
 
 
 def model(onnx):
@@ -82,7 +87,7 @@ def model(onnx):
 
 
 def test_an_onnx_model_is_a_graph_of_its_operators_inputs_and_weights(onnx):
-    nodes = {node.name: node for node in plugins.GraphDef.FromString(onnx_graph(model(onnx).graph)).node}
+    nodes = {node.name: node for node in plugins.GraphDef.FromString(stored_onnx(model(onnx).graph)).node}
     assert {name: (node.op, list(node.input)) for name, node in nodes.items()} == {
         "x": ("Placeholder", []),
         "w": ("Const", []),
@@ -96,20 +101,36 @@ def test_an_onnx_model_is_a_graph_of_its_operators_inputs_and_weights(onnx):
 
 
 def test_the_weights_of_an_onnx_model_are_left_behind(onnx):
-    assert len(onnx_graph(model(onnx).graph)) < 400
+    assert len(stored_onnx(model(onnx).graph)) < 400
 
 
 def test_onnx_names_that_would_meet_are_told_apart(onnx):
     helper = onnx.helper
     nodes = [helper.make_node("Relu", ["/x"], ["x"]), helper.make_node("Relu", ["x"], ["y"])]
     graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("/x", 1, [1])], [])
-    stored = plugins.GraphDef.FromString(onnx_graph(graph)).node
+    stored = plugins.GraphDef.FromString(stored_onnx(graph)).node
     assert [(node.name, list(node.input)) for node in stored] == [("x", []), ("x_1", ["x"]), ("y", ["x_1"])]
+
+
+def test_many_onnx_names_that_would_meet_cost_no_more_each_than_few(onnx):
+    def calls(number):
+        """Return how many functions are called for so many operators whose outputs have one name but for slashes."""
+        nodes = [onnx.helper.make_node("Relu", [], ["/" * index + "x"]) for index in range(number)]
+        graph = Graph.of_onnx(onnx.helper.make_graph(nodes, "net", [], []))
+        events = []
+        sys.setprofile(lambda frame, event, _: events.append(event))
+        try:
+            graph.event(0, 1.5)
+        finally:
+            sys.setprofile(None)
+        return len(events)
+
+    assert calls(400) < 5 * calls(100)
 
 
 def test_the_types_of_onnx_are_translated(onnx):
     helper = onnx.helper
     names = {"FLOAT16": pb.DT_HALF, "UINT8": pb.DT_UINT8, "DOUBLE": pb.DT_DOUBLE, "BOOL": pb.DT_BOOL}
     inputs = [helper.make_tensor_value_info(name, getattr(onnx.TensorProto, name), [1]) for name in names]
-    stored = plugins.GraphDef.FromString(onnx_graph(helper.make_graph([], "net", inputs, []))).node
+    stored = plugins.GraphDef.FromString(stored_onnx(helper.make_graph([], "net", inputs, []))).node
     assert {node.name: node.attr["dtype"].type for node in stored} == names
