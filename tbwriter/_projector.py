@@ -23,6 +23,7 @@ class Projector:
         self._storage_options = storage_options
         self._waiting: deque[_summary.Embedding] = deque()
         self._config: bytes | None = None  # once read, as it is stored or on its way
+        self._told = False
         self.written = 0
         """Embeddings stored."""
         self.dropped = 0
@@ -55,11 +56,10 @@ class Projector:
             except OSError:
                 raise
             except Exception as exc:  # one embedding must not end the writer
-                self.dropped += 1
-                _log.warning("embedding %r cannot be stored and is left out: %s", embedding.tag, exc)
+                self.drop_first(exc)
             else:
                 self.written += 1
-            self._waiting.popleft()
+                self._waiting.popleft()
 
     def _store(self, embedding: _summary.Embedding) -> None:
         if self._config is None:
@@ -78,10 +78,14 @@ class Projector:
         # The writer's thread waits for no network: a store that does not answer soon is asked again later.
         return sinks.read_file(self._url, _summary.CONFIG_NAME, self._storage_options, within=_READ_SECS) or b""
 
-    def drop_first(self) -> None:
-        """Give up the one at which `drain` failed, and count it."""
+    def drop_first(self, exc: Exception) -> None:
+        """Give up the one at which `drain` failed, and count it; one line tells of all that are given up."""
         self.dropped += 1
-        self._waiting.popleft()
+        tag = self._waiting.popleft().tag
+        if not self._told:
+            self._told = True
+            where = sinks.without_user(self._url)
+            _log.warning("%s: embedding %r cannot be stored and is dropped: %s. Said once a run", where, tag, exc)
 
     def discard(self) -> None:
         """Give up what is not stored, and count it."""

@@ -181,10 +181,7 @@ class Runs:
             except OSError as exc:  # noqa: PERF203 (each embedding on its own is the point)
                 if exc.errno not in _NEVER:
                     return exc
-                _log.warning(
-                    "%s: an embedding cannot be stored: %s; it is dropped", sinks.without_user(self._place.url), exc
-                )
-                self._projector.drop_first()
+                self._projector.drop_first(exc)
 
     def _open(self, name: str) -> None:
         """Hand the entries that wait for a sub-run's file to it."""

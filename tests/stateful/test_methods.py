@@ -266,6 +266,21 @@ def test_an_embedding_whose_name_is_too_long_is_left_out_alone(writer, place):
     assert {path.parent.name for path in place.rglob("tensors.tsv")} == {"good0", "good1"}
 
 
+@pytest.mark.parametrize("hindrance", ["a file in the way", "a configuration that cannot be read"])
+def test_many_embeddings_that_can_never_be_stored_are_told_in_one_line(writer, place, caplog, hindrance):
+    if hindrance == "a file in the way":
+        (place / "00000").write_bytes(b"")
+    else:
+        (place / "projector_config.pbtxt").write_text("}")
+    for number in range(5):
+        writer.add_embedding(np.eye(3), tag=f"e{number}")
+    assert writer.flush(PATIENCE_SECS)
+    assert writer.stats().dropped == 5
+    (told,) = [record.getMessage() for record in caplog.records if "embedding" in record.getMessage()]
+    assert str(place) in told
+    assert "embedding 'e0' cannot be stored and is dropped: " in told
+
+
 def test_a_run_name_that_is_no_text_is_refused(writer):
     with pytest.raises(ValueError, match="run_name"):
         writer.add_hparams({"lr": 0.1}, {"accuracy": 0.5}, run_name="\ud800")
