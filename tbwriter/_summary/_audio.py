@@ -19,6 +19,7 @@ from tbwriter._summary._values import as_array, as_number, describe
 _log = logging.getLogger(__name__)
 
 PLUGIN = "audio"
+_SILENT_UINT8 = 128  # as in a WAV of 8 bits
 _MAX_RATE = 2**31 // 4  # a WAV's byte rate has 32 bits
 
 
@@ -40,7 +41,8 @@ class Audio:
         Args:
             tag: the stored tag.
             sound: of shape [frames], [frames, 1] or [frames, 2], or with the channels first. Floats from -1 to 1;
-                int8, uint8, int16 and int32 over their whole range; other integers as 16-bit samples.
+                int8, uint8, int16 and int32 over their whole range; other integers as 16-bit samples. What is masked
+                is silent.
             sample_rate: frames a second.
             copy: False hands the array over.
             told: the tags that were told of clipping.
@@ -48,7 +50,7 @@ class Audio:
         Raises:
             TypeError: no array of real numbers. ValueError: another shape, no frames, or no rate.
         """
-        array = as_array(sound, tag)
+        array = as_array(sound, tag, masked=_SILENT_UINT8 if str(getattr(sound, "dtype", "")) == "uint8" else 0)
         rate = as_number(sample_rate, tag)
         if not 1 <= rate <= _MAX_RATE or rate != int(rate):
             raise ValueError(f"tag {tag!r}: sample_rate must be a whole number of frames a second, got {sample_rate!r}")
@@ -88,8 +90,8 @@ class Audio:
         samples = self.samples
         name = samples.dtype.name
         scaled: npt.NDArray[Any]
-        if name == "uint8":  # as in a WAV, where 128 is silence
-            scaled = np.left_shift(samples.astype(np.int16) - 128, 8)
+        if name == "uint8":
+            scaled = np.left_shift(samples.astype(np.int16) - _SILENT_UINT8, 8)
         elif name == "int8":
             scaled = np.left_shift(samples.astype(np.int16), 8)
         elif name == "int32":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from tbwriter._summary._values import as_array, as_number, describe
 
 _COLOR = "red"
 _LINE_WIDTH = 2
+_MAX_PIXELS = 1 << 27  # to which a picture may be enlarged
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,10 @@ class BoxedImage:
         scale = as_number(rescale, tag)
         if not 0 < scale <= 100:
             raise ValueError(f"tag {tag!r}: rescale must be above 0 and at most 100, got {rescale!r}")
+        if scale > 1 and math.prod(batch.shape[1:3]) * scale**2 > _MAX_PIXELS:
+            raise ValueError(
+                f"tag {tag!r}: rescale={rescale!r} makes {describe(image)} larger than {_MAX_PIXELS} pixels; want less"
+            )
         return cls(tag, np.array(batch[0]) if copy else batch[0], corners, names, scale)
 
     @property

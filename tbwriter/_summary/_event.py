@@ -11,12 +11,15 @@ from google.protobuf.message import DecodeError, Message
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary._scalar import varint
+from tbwriter._summary._values import describe
 
 _Message = TypeVar("_Message", bound=Message)
 
 FILE_VERSION = "brain.Event:2"
 """TensorBoard's Python reader purges on restarts only from version 2 on."""
 WRITER = "tbwriter"
+MAX_BYTES = (1 << 31) - (1 << 16)
+"""A message of protobuf ends at 2 GiB; the rest of the Event needs some of it."""
 
 
 class Summary(Protocol):
@@ -36,6 +39,16 @@ class Summary(Protocol):
         Args:
             first: no Value of this tag is in the event file yet, so this one carries the metadata.
         """
+
+
+def check_size(tag: str, value: object, nbytes: int) -> None:
+    """Refuse a value whose stored form, of `nbytes` bytes, no Event can hold.
+
+    Raises:
+        ValueError: it is too large.
+    """
+    if nbytes > MAX_BYTES:
+        raise ValueError(f"tag {tag!r}: got {describe(value)}, want less than 2 GiB: protobuf holds no more")
 
 
 def event(values: Iterable[pb.Summary.Value], step: int, wall_time: float) -> bytes:

@@ -18,6 +18,7 @@ from tbwriter._summary._values import as_array, as_number, describe
 _log = logging.getLogger(__name__)
 
 PLUGIN = "histograms"
+_MAX_BINS = 100_000
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,8 @@ def _check_bins(tag: str, bins: Any) -> str | int | Edges:
             raise ValueError(f"tag {tag!r}: bins must be 'tensorflow' or one of {', '.join(RULES)}, got {bins!r}")
         return bins
     if isinstance(bins, (int, np.integer)):
-        if bins < 1:
-            raise ValueError(f"tag {tag!r}: bins must be at least 1, got {bins}")
+        if not 1 <= bins <= _MAX_BINS:
+            raise ValueError(f"tag {tag!r}: bins must be from 1 to {_MAX_BINS}, got {describe(int(bins))}")
         return int(bins)
     wrong = f"tag {tag!r}: bin edges must be at least two finite, rising numbers, got {describe(bins)}"
     try:

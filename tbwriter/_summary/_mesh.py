@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,19 +69,22 @@ def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: Any, *, copy:
         vertices: coordinates, of shape [batch, n, 3] or [n, 3].
         colors: of the vertices, RGB, of their shape, or None. Integers from 0 to 255; floats from 0 to 1, or to 255
             where one of them is above 1.
-        faces: indices of three vertices each, of shape [batch, m, 3] or [m, 3], or None.
-        config: what the view is to be, for JSON, or None.
+        faces: indices of three vertices each, of shape [batch, m, 3] or [m, 3], or None; whole numbers within int32.
+        config: what the view is to be, for JSON, in which there is neither NaN nor infinity; or None.
         copy: False hands the arrays over.
 
     Raises:
-        TypeError: no arrays of real numbers, or a config that JSON lacks. ValueError: other shapes.
+        TypeError: no arrays of real numbers, or a config that JSON lacks. ValueError: other shapes, faces that are no
+            indices, or 2 GiB and more.
     """
     import json  # here and not above: an import of tbwriter is to be quick
 
+    if config is not None and not isinstance(config, Mapping):
+        raise TypeError(f"tag {tag!r}: config_dict must be a mapping, got {describe(config)}")
     try:
-        text = "{}" if config is None else json.dumps(config, sort_keys=True)
-    except (TypeError, ValueError) as exc:
-        raise TypeError(f"tag {tag!r}: config_dict must hold what JSON can: {exc}") from exc
+        text = "{}" if config is None else json.dumps(dict(config), sort_keys=True, allow_nan=False)
+    except Exception as exc:  # a TypeError, a ValueError of NaN, a RecursionError, or what a foreign mapping raises
+        raise TypeError(f"tag {tag!r}: config_dict must hold what JSON can: {exc}; got {describe(config)}") from exc
     arrays = {
         kind: _triples(tag, name, value)
         for kind, name, value in (
@@ -103,11 +106,20 @@ def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: Any, *, copy:
 
 
 def _triples(tag: str, name: str, value: Any) -> npt.NDArray[Any]:
-    array = as_array(value, tag)
+    array = as_array(value, tag, masked=0 if name == "colors" else None)
     array = array[np.newaxis] if array.ndim == 2 else array
     if array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
         raise ValueError(f"tag {tag!r}: {name} must be of shape (batch, n, 3) or (n, 3), got {describe(value)}")
+    if name == "faces" and not _are_indices(array):
+        raise ValueError(f"tag {tag!r}: faces must be indices of vertices, whole numbers, got {describe(value)}")
+    _event.check_size(tag, value, 4 * array.size)
     return array
+
+
+def _are_indices(array: npt.NDArray[Any]) -> bool:
+    # Negative ones are how batches of unequal meshes are filled up.
+    whole = array.dtype.kind != "f" or bool((np.isfinite(array) & (array == np.floor(array))).all())
+    return whole and -(2**31) <= array.min() and array.max() < 2**31
 
 
 def _colors(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

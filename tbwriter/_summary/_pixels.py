@@ -25,7 +25,7 @@ def arrange(tag: str, value: Any, dataformats: str, wanted: str) -> npt.NDArray[
 
     Args:
         tag: for messages.
-        value: an array-like of bool, integers or floats; a list of pictures is a batch.
+        value: an array-like of bool, integers or floats; a list of pictures is a batch. What is masked is black.
         dataformats: one letter for each dimension of `value`. C may be missing: grey; and N: a batch of one.
         wanted: "NHWC", or "NTHWC" for videos.
 
@@ -35,7 +35,7 @@ def arrange(tag: str, value: Any, dataformats: str, wanted: str) -> npt.NDArray[
     Raises:
         TypeError: no array of real numbers. ValueError: shape and `dataformats` do not fit.
     """
-    array: npt.NDArray[Any] = as_array(value, tag)
+    array: npt.NDArray[Any] = as_array(value, tag, masked=0)
     letters = dataformats.upper() if isinstance(dataformats, str) else ""
     needed = set(wanted) - set("NC")
     if len({*letters}) != len(letters) or not needed <= {*letters} <= {*wanted}:

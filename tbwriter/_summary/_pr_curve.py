@@ -20,6 +20,18 @@ _log = logging.getLogger(__name__)
 PLUGIN = "pr_curves"
 # Where nothing is predicted, precision is 0 instead of 0/0; TensorBoard's own value.
 _LEAST_COUNT = 1e-7
+_MAX_THRESHOLDS = 100_000
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+_ROWS = (
+    "true_positive_counts",
+    "false_positive_counts",
+    "true_negative_counts",
+    "false_negative_counts",
+    "precision",
+    "recall",
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +64,7 @@ class PrCurve:
                 f"tag {tag!r}: labels and predictions must have one shape, "
                 f"got {describe(labels)} and {describe(predictions)}"
             )
-        if truth.size and (truth.min() < 0 or truth.max() > 1):
+        if truth.size and (np.fmin.reduce(truth, axis=None) < 0 or np.fmax.reduce(truth, axis=None) > 1):
             raise ValueError(f"tag {tag!r}: labels must be True or False, or from 0 to 1, got {describe(labels)}")
         factors = None
         if weights is not None:
@@ -63,6 +75,11 @@ class PrCurve:
                 wanted = f"want a number or the shape of labels, {truth.shape}"
                 raise ValueError(f"tag {tag!r}: weights are {describe(weights)}, {wanted}") from exc
             factors = np.array(factors) if copy else factors
+            # A count that is infinite as float32 is an error of TensorBoard's for the whole tag.
+            with np.errstate(over="ignore"):
+                total = float(np.abs(factors[np.isfinite(factors)].astype(np.float64)).sum())
+            if total > _FLOAT32_MAX:
+                raise ValueError(f"tag {tag!r}: weights must sum up within float32, got {describe(weights)}: {total:.3g}")
         truth, scores = (np.array(array) if copy else array for array in (truth.reshape(-1), scores.reshape(-1)))
         return cls(tag, truth, scores, factors, number, told)
 
@@ -107,8 +124,10 @@ def as_thresholds(tag: str, number: Any) -> int:
     """
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
         raise TypeError(f"tag {tag!r}: num_thresholds must be an integer, got {describe(number)}")
-    if number < 2:
-        raise ValueError(f"tag {tag!r}: num_thresholds must be at least 2, got {number}")
+    if not 2 <= number <= _MAX_THRESHOLDS:
+        raise ValueError(
+            f"tag {tag!r}: num_thresholds must be from 2 to {_MAX_THRESHOLDS}, got {describe(int(number))}"
+        )
     return int(number)
 
 
@@ -137,12 +156,17 @@ class PrCurveRaw:
 
     @classmethod
     def of(cls, tag: str, rows: Sequence[Any]) -> PrCurveRaw:
-        """Take six rows of one length.
+        """Take six rows of one length. Precision and recall may be NaN, 0/0.
 
         Raises:
-            TypeError: no arrays of real numbers. ValueError: lengths differ.
+            TypeError: no arrays of real numbers. ValueError: lengths differ, or counts are not finite as float32.
         """
         arrays = [as_array(row, tag).reshape(-1) for row in rows]
+        for name, array, row in zip(_ROWS, arrays, rows, strict=True):
+            # TensorBoard makes integers of the counts, and fails for the whole tag where that cannot be done.
+            wrong = np.isinf(array) if name in ("precision", "recall") else ~np.isfinite(array)
+            if wrong.any() or (np.abs(array.astype(np.float64)) > _FLOAT32_MAX).any():
+                raise ValueError(f"tag {tag!r}: {name} must be finite and within float32, got {describe(row)}")
         sizes = [len(array) for array in arrays]
         if len({*sizes}) > 1 or sizes[0] < 2:
             raise ValueError(f"tag {tag!r}: the six rows of a curve must be of one length from 2 on, got {sizes}")

@@ -11,11 +11,9 @@ import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
-from tbwriter._summary._values import as_array, describe
+from tbwriter._summary._values import as_array
 
 PLUGIN = "tensor"
-# A message of protobuf ends at 2 GiB; the rest of the Event needs some of it.
-_MAX_BYTES = (1 << 31) - (1 << 16)
 
 
 @dataclass(frozen=True)
@@ -31,13 +29,14 @@ class Tensor:
     def of(cls, tag: str, tensor: Any, *, copy: bool) -> Tensor:
         """Take an array-like of bool, integers, floats or complex numbers.
 
+        What is masked is NaN in floats and 0 in bools and integers, so that the dtype stays.
+
         Raises:
             TypeError: another dtype. ValueError: 2 GiB or more.
         """
         dtype = str(getattr(tensor, "dtype", "")).lower()
-        array = _complex(tag, tensor) if "complex" in dtype else as_array(tensor, tag)
-        if array.nbytes > _MAX_BYTES:
-            raise ValueError(f"tag {tag!r}: got {describe(tensor)}, want less than 2 GiB: protobuf holds no more")
+        array = as_array(tensor, tag, masked=0, complex_too=True)
+        _event.check_size(tag, tensor, array.nbytes)
         return cls(tag, np.array(array) if copy else array, "bfloat16" in dtype)
 
     @property
@@ -63,17 +62,3 @@ class Tensor:
             halves, dtype = array.astype("<f2").view(np.uint16), pb.DT_HALF
         numbers = np.ravel(halves).tolist()
         return pb.TensorProto(dtype=dtype, tensor_shape=_event.shape(*array.shape), half_val=numbers)
-
-
-def _complex(tag: str, tensor: Any) -> npt.NDArray[Any]:
-    """Return a complex array-like on the host, as complex64 or complex128."""
-    try:
-        if hasattr(tensor, "asnumpy"):
-            array = np.asarray(tensor.asnumpy())
-        elif hasattr(tensor, "detach"):
-            array = np.asarray(tensor.detach().cpu().resolve_conj().numpy())
-        else:
-            array = np.asarray(tensor)
-        return array if array.dtype == np.complex64 else array.astype(np.complex128)
-    except Exception as exc:
-        raise TypeError(f"tag {tag!r}: {describe(tensor)} cannot be read as an array: {exc}") from exc

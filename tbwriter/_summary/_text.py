@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,16 +28,22 @@ class Text:
         """Take a str, or a list or array of str of rank 1 or 2.
 
         Raises:
-            TypeError: something else. ValueError: a lone surrogate, rank over 2, or an empty table.
+            TypeError: something else. ValueError: a lone surrogate, rank over 2, an empty table, or 2 GiB and more.
         """
         if isinstance(text, str):
-            return cls(tag, (_encode(tag, text),), ())
+            return cls._checked(tag, text, [text], ())
         table = np.asarray(text, dtype=object) if isinstance(text, (list, tuple, np.ndarray)) else None
         if table is None or not all(isinstance(item, str) for item in table.reshape(-1)):
             raise TypeError(f"tag {tag!r}: got {describe(text)}, want a str, or a list of str")
         if not 0 <= table.ndim <= 2 or table.size == 0:
             raise ValueError(f"tag {tag!r}: got texts of shape {table.shape}, want rank 1 or 2 and at least one")
-        return cls(tag, tuple(_encode(tag, item) for item in table.reshape(-1)), table.shape)
+        return cls._checked(tag, text, table.reshape(-1), table.shape)
+
+    @classmethod
+    def _checked(cls, tag: str, text: Any, texts: Iterable[str], shape: tuple[int, ...]) -> Text:
+        items = tuple(_encode(tag, item) for item in texts)
+        _event.check_size(tag, text, sum(map(len, items)))
+        return cls(tag, items, shape)
 
     @property
     def nbytes(self) -> int:

@@ -74,35 +74,46 @@ def check_tag(tag: object) -> str:
     return tag
 
 
-def as_array(value: Any, tag: str) -> npt.NDArray[Any]:
+def as_array(
+    value: Any, tag: str, *, masked: int | None = None, complex_too: bool = False
+) -> npt.NDArray[Any]:
     """Return `value` as a host array of bool, integers or floats; no copy where none is needed.
 
-    bfloat16, which NumPy lacks, comes as float32; longdouble as float64.
+    bfloat16, which NumPy lacks, comes as float32; longdouble as float64. What a masked array hides has no value: it
+    is NaN, for which bool and integers become float64.
+
+    Args:
+        value: anything array-like.
+        tag: for messages.
+        masked: what a masked bool or integer is instead, where the dtype says what a number means, as in pictures and
+            sounds.
+        complex_too: take complex numbers, as complex64 or complex128.
 
     Raises:
-        TypeError: complex, text, objects, or something that has no array form.
+        TypeError: complex numbers, text, objects, or something that has no array form.
     """
-    array = np.asarray(_to_numpy(value, tag))  # a np.matrix stays two-dimensional whatever is done to it
+    array = np.asarray(_to_numpy(value, tag, masked=masked))  # a np.matrix stays two-dimensional whatever is done to it
     with np.errstate(all="ignore"):
         if array.dtype.kind in _REAL_KINDS:
             return array.astype(np.float64) if array.dtype.itemsize > 8 else array
         if array.dtype.name == "bfloat16" or array.dtype.name.startswith("float8_"):
             return array.astype(np.float32)
-    raise TypeError(f"tag {tag!r}: got {describe(value)}, want an array of bool, integers or floats")
+        if complex_too and array.dtype.kind == "c":
+            return array.astype(np.complex128) if array.dtype.itemsize > 16 else array
+    wanted = "bool, integers, floats or complex numbers" if complex_too else "bool, integers or floats"
+    raise TypeError(f"tag {tag!r}: got {describe(value)}, want an array of {wanted}")
 
 
-def _to_numpy(value: Any, tag: str) -> npt.NDArray[Any]:
+def _to_numpy(value: Any, tag: str, *, masked: int | None = None) -> npt.NDArray[Any]:
     if isinstance(value, np.ma.MaskedArray):
-        # What is masked has no value: NaN says so, where the dtype can.
-        wide: Any = value.astype(np.float64)
-        return np.asarray(wide.filled(np.nan) if np.ma.is_masked(value) else value.data)
+        return _unmasked(value, masked)
     if isinstance(value, np.ndarray):
         return value
     if value is None or isinstance(value, _NEVER_NUMBERS):
         raise TypeError(f"tag {tag!r}: got {describe(value)}, want numbers")
     try:
         if isinstance(value, (list, tuple)) and _holds_tensors(value):
-            return np.array([_to_numpy(item, tag) for item in value])
+            return np.array([_to_numpy(item, tag, masked=masked) for item in value])
         array = _read(value)
     except Exception as exc:
         raise TypeError(f"tag {tag!r}: {describe(value)} cannot be read as an array: {exc}") from exc
@@ -114,6 +125,16 @@ def _to_numpy(value: Any, tag: str) -> npt.NDArray[Any]:
     return array
 
 
+def _unmasked(array: Any, masked: int | None) -> npt.NDArray[Any]:
+    """Return a masked array as a plain one, as `as_array` says; of dtypes that it refuses, what lies below the mask."""
+    kind = array.dtype.kind
+    if kind not in "biufc" or not np.ma.is_masked(array):
+        return np.asarray(array.data)
+    if kind in "biu" and masked is not None:
+        return np.asarray(array.filled(masked))
+    return np.asarray((array.astype(np.float64) if kind in "biu" else array).filled(np.nan))
+
+
 def on_host(value: Any) -> Any:
     """Return what a device tensor holds, as NumPy's; anything else as it is."""
     if not (hasattr(type(value), "asnumpy") or hasattr(type(value), "detach")):
@@ -123,9 +144,14 @@ def on_host(value: Any) -> Any:
 
 
 def _holds_tensors(items: list[Any] | tuple[Any, ...]) -> bool:
-    """Say whether a list, or one within it, holds device tensors; looks at types, since lists of floats may be long."""
+    """Say whether a list, or one within it, holds device tensors or masked arrays, which NumPy alone does not read.
+
+    It looks at types, since lists of floats may be long.
+    """
     kinds = {type(item) for item in items}
-    if any(hasattr(kind, "asnumpy") or hasattr(kind, "detach") for kind in kinds):
+    if any(
+        hasattr(kind, "asnumpy") or hasattr(kind, "detach") or issubclass(kind, np.ma.MaskedArray) for kind in kinds
+    ):
         return True
     return bool(kinds & {list, tuple}) and any(
         _holds_tensors(item) for item in items if isinstance(item, (list, tuple))
@@ -143,6 +169,8 @@ def _read(value: Any) -> npt.NDArray[Any] | None:
     if hasattr(value, "detach"):
         value = value.detach()
         value = value.cpu() if hasattr(value, "cpu") else value
+        for resolve in ("resolve_conj", "resolve_neg"):  # torch's views that NumPy has not
+            value = getattr(value, resolve)() if hasattr(value, resolve) else value
         return np.asarray(value.numpy())
     if hasattr(value, "toarray"):  # scipy's sparse matrices
         return np.asarray(value.toarray())

@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _image, _pixels
-from tbwriter._summary._values import as_number
+from tbwriter._summary._values import as_number, describe
 
 # Browsers show frames that are shorter than this for 100 ms. GIF counts in 10 ms.
 _MIN_FRAME_MS = 20
+_MAX_GIF_NUMBER = 0xFFFF  # of pixels a side, and of the 10 ms that a frame lasts
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,23 @@ class Video:
         """Take clips of any layout; their numbers mean what an image's do.
 
         Raises:
-            TypeError, ValueError: as `Images.of`; `fps` is not above 0. ImportError: Pillow is missing.
+            TypeError, ValueError: as `Images.of`; `fps` is not above 0, or more than a GIF holds. ImportError: Pillow is missing.
         """
         _pixels.require_pillow(tag, "videos")
         rate = as_number(fps, tag)
         if not (rate > 0 and math.isfinite(rate)):
             raise ValueError(f"tag {tag!r}: fps must be a number above 0, got {fps!r}")
+        if round(100 / rate) > _MAX_GIF_NUMBER:
+            least = f"{100 / _MAX_GIF_NUMBER:.4f}"
+            raise ValueError(f"tag {tag!r}: fps must be at least {least}, as long as a GIF shows a frame, got {fps!r}")
         clips = _pixels.arrange(tag, video, dataformats, "NTHWC")
+        columns = _columns(len(clips))
+        width, height = columns * clips.shape[3], -(-len(clips) // columns) * clips.shape[2]
+        if max(width, height) > _MAX_GIF_NUMBER:
+            raise ValueError(
+                f"tag {tag!r}: got {describe(video)}, {width} by {height} pixels side by side, and a GIF holds at most "
+                f"{_MAX_GIF_NUMBER} a side; use fewer or smaller clips"
+            )
         return cls(tag, np.array(clips) if copy else clips, rate)
 
     @property
@@ -58,7 +69,12 @@ class Video:
         return [_image.value(self.tag, width, height, [out.getvalue()], first)]
 
     def _frames(self) -> Iterator[Any]:
-        columns = math.ceil(math.sqrt(len(self.clips)))
+        columns = _columns(len(self.clips))
         for moment in range(self.clips.shape[1]):
             frame = _pixels.pixels(_pixels.grid(self.clips[:, moment], columns))
             yield _pixels.picture(frame[..., :3])  # a GIF's pixels are opaque or not at all
+
+
+def _columns(clips: int) -> int:
+    """Return how many clips stand in a row."""
+    return math.ceil(math.sqrt(clips))

@@ -90,3 +90,9 @@ def test_a_batch_is_refused_by_tag():
 def test_a_scale_that_makes_no_picture_is_refused_by_tag(rescale):
     with pytest.raises(ValueError, match=r"^tag 'img': rescale must be above 0 and at most 100, got "):
         boxed([], rescale=rescale)
+
+
+def test_a_picture_that_would_be_enlarged_beyond_all_memory_is_refused_by_tag():
+    image = np.broadcast_to(np.uint8(0), (2000, 2000))
+    with pytest.raises(ValueError, match=r"^tag '.*': rescale=100 makes ndarray .* larger than 134217728 pixels"):
+        BoxedImage.of("t", image, [[1, 1, 2, 2]], "HW", labels=None, rescale=100, copy=False)

@@ -420,9 +420,15 @@ def test_edges_that_do_not_rise_are_refused_by_tag(edges):
         histogram([1.0], edges)
 
 
+@pytest.mark.parametrize("bins", [100_001, 10**13, 10**5000], ids=["one", "many", "huge"])
+def test_more_bins_than_anything_shows_are_refused_by_tag(bins):
+    with pytest.raises(ValueError, match=r"^tag 'w': bins must be from 1 to 100000, got int"):
+        histogram([1.0], bins=bins)
+
+
 @pytest.mark.parametrize("bins", [0, -1, np.int64(0)])
 def test_less_than_one_bin_is_refused_by_tag(bins):
-    with pytest.raises(ValueError, match=r"^tag 'w': bins must be at least 1, got (0|-1)$"):
+    with pytest.raises(ValueError, match=r"^tag 'w': bins must be from 1 to 100000, got int (0|-1)$"):
         histogram([1.0], bins)
 
 

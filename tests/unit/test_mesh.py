@@ -109,8 +109,34 @@ def test_parts_that_do_not_fit_are_refused_by_tag():
 
 
 def test_a_config_that_json_lacks_is_refused_by_tag():
-    with pytest.raises(TypeError, match=r"^tag 'm': config_dict must hold what JSON can: "):
-        parts(config={"a": object()})
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    for config in ({"a": object()}, {"a": float("nan")}, {"a": [float("inf")]}, {"a": deep}, {1: 1, "a": 1}):
+        with pytest.raises(TypeError, match=r"^tag 'm': config_dict must hold what JSON can: .*; got dict"):
+            parts(config=config)
+
+
+@pytest.mark.parametrize("config", [5, "text", [1]])
+def test_a_config_that_is_no_mapping_is_refused_by_tag(config):
+    with pytest.raises(TypeError, match=r"^tag 'm': config_dict must be a mapping, got "):
+        parts(config=config)
+
+
+@pytest.mark.parametrize("face", [0.5, np.nan, np.inf, 2**31, -(2**31) - 1])
+def test_faces_that_are_no_indices_are_refused_by_tag(face):
+    with pytest.raises(ValueError, match=r"^tag 'm': faces must be indices of vertices, whole numbers, got "):
+        parts(faces=[[[0, 1, face]]])
+
+
+def test_a_batch_may_be_filled_up_with_faces_below_0():
+    *_, part = parts(faces=[[[0, 1, 2], [-1, -1, -1]]])
+    assert part.array.tolist() == [[[0, 1, 2], [-1, -1, -1]]]
+
+
+def test_a_mesh_beyond_2_gib_is_refused_by_tag():
+    with pytest.raises(ValueError, match=r"^tag 'm': got ndarray .*, want less than 2 GiB"):
+        parts(np.broadcast_to(np.float32(0), (1, 2**28, 3)), copy=False)
 
 
 def test_a_mesh_without_vertices_is_refused_by_tag():

@@ -109,8 +109,25 @@ def test_labels_beyond_0_and_1_are_refused_by_tag(labels):
         curve(labels, [0.5])
 
 
-@pytest.mark.parametrize(("number", "kind"), [(1, ValueError), (0, ValueError), (2.5, TypeError), (True, TypeError)])
-def test_fewer_than_two_thresholds_are_refused_by_tag(number, kind):
+def test_a_label_that_is_no_number_leaves_its_prediction_out_and_hides_no_wrong_one():
+    assert rows(curve([1, np.nan], [0.5, 0.5], 2))[:2, 0].tolist() == [1, 0]
+    with pytest.raises(ValueError, match=r"^tag 'pr': labels must be True or False"):
+        curve([np.nan, 2], [0.5, 0.5])
+
+
+@pytest.mark.parametrize("weights", [1e39, -1e39, [3e38, 3e38], [np.nan, 1e39], np.finfo(np.float64).max])
+def test_weights_whose_counts_would_be_infinite_are_refused_by_tag(weights):
+    with pytest.raises(ValueError, match=r"^tag 'pr': weights must sum up within float32, got "):
+        curve([1, 1], [0.5, 0.5], weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [(1, ValueError), (0, ValueError), (10**13, ValueError), (10**5000, ValueError), (2.5, TypeError), (1e13, TypeError)]
+    + [(True, TypeError), (np.float64(5), TypeError), ("5", TypeError)],
+    ids=["1", "0", "many", "huge", "half", "whole float", "bool", "float64", "text"],
+)
+def test_a_number_of_thresholds_that_is_none_is_refused_by_tag(number, kind):
     with pytest.raises(kind, match=r"^tag 'pr': num_thresholds must be "):
         curve([1], [0.5], number)
 
@@ -124,3 +141,22 @@ def test_a_raw_curve_is_stored_as_it_is_with_as_many_thresholds_as_it_has():
 def test_raw_rows_of_different_lengths_are_refused_by_tag():
     with pytest.raises(ValueError, match=r"^tag 'pr': the six rows of a curve must be of one length from 2 on, got "):
         PrCurveRaw.of("pr", [[1, 2]] * 5 + [[1]])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e39])
+@pytest.mark.parametrize(
+    "name", ["true_positive_counts", "false_positive_counts", "true_negative_counts", "false_negative_counts"]
+)
+def test_raw_counts_that_are_no_numbers_are_refused_by_name(name, bad):
+    six = [[1.0, 2.0] for _ in range(6)]
+    names = ["true_positive_counts", "false_positive_counts", "true_negative_counts", "false_negative_counts"]
+    six[names.index(name)] = [bad, 1.0]
+    with pytest.raises(ValueError, match=rf"^tag 'pr': {name} must be finite and within float32, got "):
+        PrCurveRaw.of("pr", six)
+
+
+def test_raw_precision_and_recall_may_be_0_by_0_and_nothing_infinite():
+    six = [[1.0, 2.0]] * 4 + [[1.0, np.nan], [np.nan, np.nan]]
+    np.testing.assert_equal(rows(PrCurveRaw.of("pr", six)), six)
+    with pytest.raises(ValueError, match=r"^tag 'pr': recall must be finite"):
+        PrCurveRaw.of("pr", [*six[:5], [np.inf, 1.0]])

@@ -78,3 +78,15 @@ def test_two_gibibytes_are_refused_by_tag():
     huge = np.broadcast_to(np.float64(0), (1 << 28,))
     with pytest.raises(ValueError, match=r"^tag 't': got .*, want less than 2 GiB: protobuf holds no more$"):
         Tensor.of("t", huge, copy=False)
+
+
+@pytest.mark.parametrize("tensor", [[1j], 1j, (1 + 1j, 2), np.complex64(1j), [[np.complex128(1j)]]])
+def test_complex_numbers_need_no_array(tensor):
+    assert round_trip(tensor).tolist() == np.asarray(tensor).tolist()
+
+
+def test_what_torch_only_views_as_conjugate_or_negative_is_read():
+    torch = pytest.importorskip("torch")
+    conjugate = torch.tensor([1 + 2j]).conj()
+    assert round_trip(conjugate).tolist() == [1 - 2j]
+    assert round_trip(conjugate.imag).tolist() == [-2]

@@ -89,3 +89,11 @@ def test_a_lone_surrogate_is_refused_by_tag(text):
         ValueError, match=r"^tag 'note': text cannot be stored as UTF-8: surrogates not allowed at [01]$"
     ):
         Text.of("note", text)
+
+
+def test_a_text_beyond_what_an_event_holds_is_refused_by_tag(monkeypatch):
+    monkeypatch.setattr("tbwriter._summary._event.MAX_BYTES", 10)  # 2 GiB of text are too much for a test
+    Text.of("t", "x" * 10)
+    for text in ("x" * 11, ["x" * 6, "x" * 5], "é" * 6):
+        with pytest.raises(ValueError, match=r"^tag 't': got .*, want less than 2 GiB"):
+            Text.of("t", text)

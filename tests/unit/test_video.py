@@ -85,6 +85,24 @@ def test_no_rate_is_refused_by_tag(fps):
         video(FRAMES, fps=fps)
 
 
+@pytest.mark.parametrize("fps", [0.0015, 1e-300])
+def test_a_rate_below_what_a_gif_can_hold_is_refused_by_tag(fps):
+    with pytest.raises(ValueError, match=r"^tag 'clip': fps must be at least 0.0015, as long as a GIF shows a frame"):
+        video(FRAMES, fps=fps)
+
+
+def test_the_slowest_video_is_stored():
+    assert len(frames(video(FRAMES, fps=0.001526))) == len(FRAMES)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sides"), [((1, 1, 2, 65536), "65536 by 2"), ((1, 1, 65536, 2), "2 by 65536"), ((2, 1, 1, 32768), "65536")]
+)
+def test_clips_larger_than_a_gif_are_refused_by_tag(shape, sides):
+    with pytest.raises(ValueError, match=rf"^tag 'clip': got ndarray .*, {sides}.* and a GIF holds at most 65535"):
+        video(np.broadcast_to(np.uint8(0), shape), "NTHW")
+
+
 @pytest.mark.parametrize("order", ["CHW", "NCHW", "", "NTCHWX", None])
 def test_a_layout_without_time_is_refused_by_tag(order):
     with pytest.raises(
