@@ -214,3 +214,39 @@ def test_ten_trials_show_as_ten_rows_with_all_their_columns(tensorboard, run):
     tensorboard.shows(shown, rows)
     columns = tensorboard.get("/data/plugin/hparams/experiment", request="{}")["hparamInfos"]
     assert {column["name"] for column in columns} >= {"ten/rate", "ten/nesterov", "ten/optimizer", "ten/momentum"}
+
+
+def test_values_that_are_no_numbers_end_no_dashboard(tensorboard, run):
+    """What is accepted at the call must be no error of a reader's: it would hide the whole tag, or all runs."""
+    with SummaryWriter(run.path) as writer:
+        for step in range(2):
+            counts = [[3.0, 2.0, 0.0]] * 4
+            writer.add_pr_curve_raw("raw", *counts, [0.5, 0.5, np.nan], [np.nan] * 3, step)
+            writer.add_pr_curve("pr", [1, np.nan, 0], [np.nan, 0.5, 0.5], step, 5, weights=[1.0, INF, 3e38])
+            writer.add_mesh("mesh", [[0, 0, np.nan], [1, 0, INF], [0, 1, 0]], global_step=step)
+            writer.add_metrics({"m/value": np.nan, "m/low": -INF, "m/high": INF}, step)
+        writer.add_custom_scalars_marginchart(["m/value", "m/low", "m/high"], title=run.name)
+        hparams = {"odd/nan": np.nan, "odd/inf": INF, "odd/list": [np.nan]}
+        writer.add_hparams(hparams, {"odd/metric": np.nan, "odd/other": INF})
+        writer.add_embedding([[np.nan, 1.0], [INF, 2.0]], tag="odd")
+        writer.add_scalar("after", 1.0, 1)
+    ask, sort = tensorboard.get, {"order": "ORDER_ASC"}
+    tensorboard.shows(lambda: tensorboard.scalars(run.name, "after"), [(1, 1.0)])
+    (first, _) = ask("/data/plugin/pr_curves/pr_curves", run=run.name, tag="raw")[run.name]
+    assert (first["precision"], first["recall"]) == ([0.5, 0.5], ["NaN", "NaN"])
+    assert len(ask("/data/plugin/pr_curves/pr_curves", run=run.name, tag="pr")[run.name]) == 2
+    assert len(ask("/data/plugin/mesh/meshes", run=run.name, tag="mesh", sample=0)) == 2
+    query = {"run": run.name, "tag": "mesh", "content_type": "VERTEX", "sample": 0, "step": 1}
+    status, body = tensorboard.get_bytes("/data/plugin/mesh/data", **query)
+    assert (status, np.isnan(np.frombuffer(body, "<f4")).sum()) == (200, 1)
+    shown = ask("/data/plugin/custom_scalars/scalars", run=run.name, tag="m/.*")["tag_to_events"]
+    assert [value for _, _, value in shown["m/low"]] == ["-Infinity", "-Infinity"]
+    columns = [{"hparam": "odd/nan", **sort}, {"metric": {"tag": "odd/metric"}, **sort}]
+    asked = {"colParams": columns, "sliceSize": 1000, "allowedStatuses": STATUSES}
+    groups = ask("/data/plugin/hparams/session_groups", request=json.dumps(asked))["sessionGroups"]
+    (group,) = [group for group in groups if group["name"] == run.name]
+    assert group["hparams"] == {"odd/nan": "nan", "odd/inf": "inf", "odd/list": "[nan]"}
+    metrics = {one["name"]["tag"]: one["value"] for one in group["metricValues"]}
+    assert (metrics["odd/metric"], metrics["odd/other"]) == ("NaN", "Infinity")
+    status, body = tensorboard.get_bytes("/data/plugin/projector/tensor", run=run.name, name="odd:00000")
+    assert (status, np.isnan(np.frombuffer(body, "<f4")).sum()) == (200, 1)
