@@ -83,13 +83,14 @@ class Adding:
             raise ValueError(f"tag {tag!r} holds {first}s already and cannot hold {kind}s too; use another tag")
 
     def _add(
-        self, summary: _summary.Summary, kind: str, step: Any, walltime: float | None, *, bounded: bool = True
+        self, tag: str, summary: _summary.Summary, kind: str, step: Any, walltime: float | None, *, bounded: bool = True
     ) -> None:
         """Queue a summary; `bounded` ones are left out once their tag has used up `max_tag_bytes`."""
-        self._add_all([summary], kind, step, walltime, bounded=bounded)
+        self._add_all(tag, [summary], kind, step, walltime, bounded=bounded)
 
     def _add_all(
         self,
+        tag: str,
         summaries: Sequence[_summary.Summary],
         kind: str,
         step: Any,
@@ -97,9 +98,12 @@ class Adding:
         *,
         bounded: bool = True,
     ) -> None:
-        """Queue several summaries of one step, or none of them where a tag is used for another kind."""
-        step = self._step(step, summaries[0].tag)
-        wall_time, _ = self._wall_time(walltime, summaries[0].tag)
+        """Queue several summaries of one step, or none of them where a tag is used for another kind.
+
+        `tag` is the user's, for messages; a stored one may be longer.
+        """
+        step = self._step(step, tag)
+        wall_time, _ = self._wall_time(walltime, tag)
         for summary in summaries:
             self._check_kind(summary.tag, kind)
         for summary in summaries:

@@ -43,7 +43,7 @@ class ArrayMethods(Adding):
         """
         tag = _summary.check_tag(tag)
         histogram = _summary.Histogram.of(tag, values, bins=bins, max_bins=max_bins, copy=copy, told=self._told)
-        self._add(histogram, "histogram", global_step, walltime)
+        self._add(tag, histogram, "histogram", global_step, walltime)
 
     def add_histogram_raw(
         self,
@@ -77,15 +77,16 @@ class ArrayMethods(Adding):
             TypeError: no numbers. ValueError: they do not fit together; a tag used for another kind.
             WriterClosedError: after `close`.
         """
+        tag = _summary.check_tag(tag)
         histogram = _summary.HistogramRaw.of(
-            _summary.check_tag(tag),
+            tag,
             minimum=min,
             maximum=max,
             unshown=(num, sum, sum_squares),
             limits=bucket_limits,
             counts=bucket_counts,
         )
-        self._add(histogram, "histogram", global_step, walltime)
+        self._add(tag, histogram, "histogram", global_step, walltime)
 
     def add_tensor(
         self, tag: str, tensor: Any, global_step: Any = None, walltime: float | None = None, *, copy: bool = True
@@ -103,7 +104,8 @@ class ArrayMethods(Adding):
             TypeError: another dtype. ValueError: 2 GiB or more; a tag used for another kind.
             WriterClosedError: after `close`.
         """
-        self._add(_summary.Tensor.of(_summary.check_tag(tag), tensor, copy=copy), "tensor", global_step, walltime)
+        tag = _summary.check_tag(tag)
+        self._add(tag, _summary.Tensor.of(tag, tensor, copy=copy), "tensor", global_step, walltime)
 
     def add_text(self, tag: str, text_string: Any, global_step: Any = None, walltime: float | None = None) -> None:
         """Add a text in Markdown, or a table of texts from a list.
@@ -117,5 +119,6 @@ class ArrayMethods(Adding):
         Raises:
             TypeError, ValueError: no text. WriterClosedError: after `close`.
         """
-        text = _summary.Text.of(_summary.check_tag(tag) + "/text_summary", text_string)
-        self._add(text, "text", global_step, walltime)
+        tag = _summary.check_tag(tag)
+        text = _summary.Text.of(tag, text_string, suffix="/text_summary")
+        self._add(tag, text, "text", global_step, walltime)

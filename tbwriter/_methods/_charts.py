@@ -50,8 +50,9 @@ class ChartMethods(ScalarMethods):
         Raises:
             TypeError, ValueError: shapes, dtypes or numbers do not fit. WriterClosedError: after `close`.
         """
+        tag = _summary.check_tag(tag)
         curve = _summary.PrCurve.of(
-            _summary.check_tag(tag),
+            tag,
             labels,
             predictions,
             num_thresholds=num_thresholds,
@@ -59,7 +60,7 @@ class ChartMethods(ScalarMethods):
             copy=copy,
             told=self._told,
         )
-        self._add(curve, "PR curve", global_step, walltime)
+        self._add(tag, curve, "PR curve", global_step, walltime)
 
     def add_pr_curve_raw(
         self,
@@ -104,7 +105,7 @@ class ChartMethods(ScalarMethods):
             precision,
             recall,
         )
-        self._add(_summary.PrCurveRaw.of(tag, rows), "PR curve", global_step, walltime)
+        self._add(tag, _summary.PrCurveRaw.of(tag, rows), "PR curve", global_step, walltime)
 
     def add_mesh(
         self,
@@ -138,8 +139,9 @@ class ChartMethods(ScalarMethods):
             TypeError, ValueError: shapes or dtypes do not fit, or the config is no JSON.
             WriterClosedError: after `close`.
         """
-        parts = _summary.mesh(_summary.check_tag(tag), vertices, colors, faces, config_dict, copy=copy)
-        self._add_all(parts, "mesh part", global_step, walltime)
+        tag = _summary.check_tag(tag)
+        parts = _summary.mesh(tag, vertices, colors, faces, config_dict, copy=copy)
+        self._add_all(tag, parts, "mesh part", global_step, walltime)
 
     # -- hyper-parameters
 
@@ -174,11 +176,13 @@ class ChartMethods(ScalarMethods):
             WriterClosedError: after `close`.
         """
         hparams = _summary.check_hparams(hparam_dict)
-        metrics = self._checked_metrics(metric_dict)
+        metrics = self._checked_metrics(metric_dict, "metric_dict")
         step = self._step(global_step, "hparams")
         wall_time, _ = self._wall_time(None, "hparams")
         starts = [_summary.trial_start(hparams, wall_time)]
-        if hparam_domain_discrete:
+        if hparam_domain_discrete is not None and (
+            not isinstance(hparam_domain_discrete, Mapping) or hparam_domain_discrete
+        ):
             starts.insert(0, _summary.experiment(hparams, list(metrics), hparam_domain_discrete))
         sub_run = self._sub_run(run_name, name)
         if sub_run is None and self._trial.get("", hparams) == hparams:
@@ -199,29 +203,26 @@ class ChartMethods(ScalarMethods):
             return
         try:
             if own is hparams:
-                self._add_all(starts, "hyper-parameter", step, wall_time, bounded=False)
+                self._add_all("hparams", starts, "hyper-parameter", step, wall_time, bounded=False)
         finally:
             # Also when strict raises here what an earlier call came upon.
             self.add_metrics(metrics, step, wall_time)
 
     def _sub_run(self, run_name: str | None, name: str | None) -> str | None:
         """Return the sub-run that is asked for, None for the run itself."""
-        if run_name and name:
+        given = {"run_name": run_name, "name": name}
+        texts = [_summary.check_text(one, what) for what, one in given.items() if one is not None]
+        if len([text for text in texts if text]) > 1:
             raise ValueError(f"run_name={run_name!r} and name={name!r} are two names of one argument; give one")
-        asked = run_name or name
+        asked = "".join(texts)
         if not asked:
             return None
-        if not isinstance(asked, str):
-            raise TypeError(f"run_name must be a str, got {_summary.describe(asked)}")
-        try:
-            asked.encode("utf-8")
-        except UnicodeEncodeError as exc:
-            raise ValueError(f"run_name {asked!r} cannot be a directory's name: {exc.reason}") from exc
         if os.path.isabs(asked) and sinks.normalise(asked) == self._settings.url:
             return None  # a way to have torch write into the run's own directory
         parts = [part for part in asked.split("/") if part != "."]
         if any(part in ("", "..") or "\0" in part or "\\" in part for part in parts):
-            raise ValueError(f"run_name {asked!r} names no directory below {self._settings.url!r}")
+            where = sinks.without_user(self._settings.url)
+            raise ValueError(f"run_name must name a directory below {where!r}, got {asked!r}")
         return "/".join(parts) or None
 
     def _end_trial(self, *, failed: bool) -> None:
@@ -251,16 +252,20 @@ class ChartMethods(ScalarMethods):
         self, tags: Sequence[str], category: str = "default", title: str = "untitled"
     ) -> None:
         """Add one chart with a line for each tag; see `add_custom_scalars`."""
-        self._add_layout(_summary.check_layout({category: {title: ["Multiline", tags]}}))
+        self._add_chart("Multiline", tags, category, title)
 
     def add_custom_scalars_marginchart(
         self, tags: Sequence[str], category: str = "default", title: str = "untitled"
     ) -> None:
         """Add one chart of a value between bounds, `tags` being value, lower and upper; see `add_custom_scalars`."""
-        self._add_layout(_summary.check_layout({category: {title: ["Margin", tags]}}))
+        self._add_chart("Margin", tags, category, title)
+
+    def _add_chart(self, kind: str, tags: Any, category: Any, title: Any) -> None:
+        category, title = _summary.check_tag(category, "category"), _summary.check_tag(title, "title")
+        self._add_layout({category: {title: _summary.check_chart(title, kind, tags)}})
 
     def _add_layout(self, layout: dict[str, dict[str, _summary.Chart]]) -> None:
         for category, charts in layout.items():
             self._layout.setdefault(category, {}).update(charts)
         # The layout itself and no copy: of several calls, from whatever threads, the last one that is stored has all.
-        self._add(_summary.CustomScalars(self._layout), "layout", None, None, bounded=False)
+        self._add("layout", _summary.CustomScalars(self._layout), "layout", None, None, bounded=False)

@@ -40,34 +40,41 @@ class EventMethods:
                 raise ValueError("a serialised event cannot take a step or a walltime; pass the message itself")
             data = event
         else:
-            _message(event, "event")
-            if step is not None:
-                event.step = _summary.as_step(step, "event")
-            if walltime is not None:
-                event.wall_time = _summary.as_wall_time(walltime, "event")
-            elif not event.wall_time:
-                event.wall_time = time.time()
-            data = event.SerializeToString()
-        self._put_raw(Raw(_summary.check_event(_as_bytes(data))))
+            step = None if step is None else _summary.as_step(step, "event")
+            walltime = None if walltime is None else _summary.as_wall_time(walltime, "event")
+            data = _serialised(event, "event", step, walltime)
+        self._put_raw(Raw(_summary.check_event(data)))
 
     def add_summary(self, summary: Any, global_step: Any = None, walltime: float | None = None) -> None:
         """Add an Event of a Summary, given as serialised bytes or as a message; see `add_event`."""
-        data = summary if isinstance(summary, bytes) else _message(summary, "summary").SerializeToString()
+        data = summary if isinstance(summary, bytes) else _serialised(summary, "summary")
         default_step, default_walltime = self._defaults()
         step = default_step if global_step is None else global_step
         walltime = default_walltime if walltime is None else walltime
         wall_time = time.time() if walltime is None else _summary.as_wall_time(walltime, "summary")
-        data = _summary.check_summary(_as_bytes(data))
+        data = _summary.check_summary(data)
         self._put_raw(Raw(_summary.wrap(data, _summary.as_step(step, "summary"), wall_time)))
 
 
-def _as_bytes(data: Any) -> bytes:
+def _serialised(message: Any, name: str, step: int | None = None, walltime: float | None = None) -> bytes:
+    """Return a message's bytes; an Event is given its step, and a wall time where it has none.
+
+    Raises:
+        TypeError: it is no such message.
+    """
+    wanted = f"{name} must be serialised bytes or a protobuf message, got {_summary.describe(message)}"
+    if isinstance(message, type) or not hasattr(message, "SerializeToString"):
+        raise TypeError(wanted)
+    try:
+        if step is not None:
+            message.step = step
+        if walltime is not None:
+            message.wall_time = walltime
+        elif name == "event" and not message.wall_time:
+            message.wall_time = time.time()
+        data = message.SerializeToString()
+    except Exception as exc:  # a message of another kind, or one that lacks what it must have
+        raise TypeError(f"{wanted}: {exc}") from exc
     if not isinstance(data, bytes):
-        raise TypeError(f"SerializeToString must give bytes, got {_summary.describe(data)}")
+        raise TypeError(f"{name}: SerializeToString must give bytes, got {_summary.describe(data)}")
     return data
-
-
-def _message(value: Any, name: str) -> Any:
-    if not hasattr(value, "SerializeToString"):
-        raise TypeError(f"{name} must be serialised bytes or a protobuf message, got {_summary.describe(value)}")
-    return value

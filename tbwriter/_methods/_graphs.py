@@ -31,8 +31,8 @@ class GraphMethods(Adding):
             use_strict_trace: as in `torch.jit.trace`.
 
         Raises:
-            TypeError: no graph. ValueError: bytes that are no GraphDef. ImportError: torch's converter needs
-                TensorBoard. WriterClosedError: after `close`.
+            TypeError: no graph. ValueError: bytes that are no GraphDef, or a module that torch cannot trace.
+            ImportError: torch's converter needs TensorBoard. WriterClosedError: after `close`.
         """
         if isinstance(model, (bytes, bytearray)):
             data = bytes(model)
@@ -42,7 +42,7 @@ class GraphMethods(Adding):
             data = _traced(model, input_to_model, verbose, use_strict_trace)
         else:
             raise TypeError(
-                f"model is {_summary.describe(model)}, want a GraphDef, serialised or not, or a torch module"
+                f"model must be a GraphDef, serialised or not, or a torch module, got {_summary.describe(model)}"
             )
         self._add_graph(_summary.Graph.of(data))
 
@@ -58,16 +58,18 @@ class GraphMethods(Adding):
                 missing. WriterClosedError: after `close`.
         """
         if (prototxt is None) == (onnx_model_file is None):
-            raise TypeError("add_onnx_graph takes one model: prototxt, or onnx_model_file as its other name")
+            got = "none" if prototxt is None else "both"
+            raise TypeError(f"add_onnx_graph takes prototxt, or onnx_model_file as its other name, got {got}")
         model = prototxt if onnx_model_file is None else onnx_model_file
         if isinstance(model, (str, os.PathLike)):
             if importlib.util.find_spec("onnx") is None:
                 raise ImportError("graphs of ONNX models need onnx: pip install 'tbwriter[onnx]'")
-            model = _loaded(os.fspath(model))
+            path = os.fspath(model)
+            model = _loaded(str.__str__(path) if isinstance(path, str) else path)
         graph = getattr(model, "graph", None)
         if isinstance(model, type) or not hasattr(graph, "initializer"):
             raise TypeError(
-                f"model is {_summary.describe(model)}, want the path of an ONNX model or an onnx.ModelProto"
+                f"prototxt must be the path of an ONNX model or an onnx.ModelProto, got {_summary.describe(model)}"
             )
         self._add_graph(_summary.Graph.of_onnx(graph))
 
@@ -120,7 +122,7 @@ def _loaded(path: str | bytes) -> Any:
     except OSError:
         raise
     except Exception as exc:  # DecodeError, of which protobuf's implementations have one each, or onnx's own
-        raise ValueError(f"prototxt: {path!r} holds no ONNX model: {exc}") from exc
+        raise ValueError(f"prototxt must be the path of an ONNX model, got {path!r}: {exc}") from exc
 
 
 def _is_of_torch(model: Any) -> bool:
@@ -133,6 +135,10 @@ def _traced(model: Any, inputs: Any, verbose: bool, strict: bool) -> bytes:
         converter = importlib.import_module("torch.utils.tensorboard._pytorch_graph")
     except ImportError as exc:
         raise ImportError("graphs of torch modules need TensorBoard: pip install tensorboard") from exc
-    graph, _ = converter.graph(model, inputs, verbose, strict)
+    try:
+        graph, _ = converter.graph(model, inputs, verbose, strict)
+    except Exception as exc:  # whatever the module itself raises
+        got = f"{type(model).__name__} and input_to_model {_summary.describe(inputs)}"
+        raise ValueError(f"model must be one that torch can trace, got {got}: {exc}") from exc
     data: bytes = graph.SerializeToString()
     return data

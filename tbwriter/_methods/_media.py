@@ -60,8 +60,9 @@ class MediaMethods(Adding):
         self, tag: str, images: Any, step: Any, walltime: float | None, dataformats: str, *, copy: bool
     ) -> None:
         limit = self._settings.max_outputs
-        batch = _summary.Images.of(_summary.check_tag(tag), images, dataformats, copy=copy, max_outputs=limit)
-        self._add(batch, "image", step, walltime)
+        tag = _summary.check_tag(tag)
+        batch = _summary.Images.of(tag, images, dataformats, copy=copy, max_outputs=limit)
+        self._add(tag, batch, "image", step, walltime)
 
     def add_image_with_boxes(
         self,
@@ -93,8 +94,9 @@ class MediaMethods(Adding):
             TypeError, ValueError: shapes, dtypes or numbers do not fit. ImportError: Pillow is missing.
             WriterClosedError: after `close`.
         """
+        tag = _summary.check_tag(tag)
         image = _summary.BoxedImage.of(
-            _summary.check_tag(tag),
+            tag,
             img_tensor,
             box_tensor,
             dataformats,
@@ -102,7 +104,7 @@ class MediaMethods(Adding):
             rescale=rescale,
             copy=copy,
         )
-        self._add(image, "image", global_step, walltime)
+        self._add(tag, image, "image", global_step, walltime)
 
     def add_figure(
         self, tag: str, figure: Any, global_step: Any = None, close: bool = True, walltime: float | None = None
@@ -153,8 +155,9 @@ class MediaMethods(Adding):
             TypeError, ValueError: shape or dtype do not fit. ImportError: Pillow is missing.
             WriterClosedError: after `close`.
         """
-        video = _summary.Video.of(_summary.check_tag(tag), vid_tensor, dataformats, fps=fps, copy=copy)
-        self._add(video, "image", global_step, walltime)
+        tag = _summary.check_tag(tag)
+        video = _summary.Video.of(tag, vid_tensor, dataformats, fps=fps, copy=copy)
+        self._add(tag, video, "image", global_step, walltime)
 
     def add_audio(
         self,
@@ -181,7 +184,6 @@ class MediaMethods(Adding):
         Raises:
             TypeError, ValueError: shape, dtype or rate do not fit. WriterClosedError: after `close`.
         """
-        audio = _summary.Audio.of(
-            _summary.check_tag(tag), snd_tensor, sample_rate=sample_rate, copy=copy, told=self._told
-        )
-        self._add(audio, "sound", global_step, walltime)
+        tag = _summary.check_tag(tag)
+        audio = _summary.Audio.of(tag, snd_tensor, sample_rate=sample_rate, copy=copy, told=self._told)
+        self._add(tag, audio, "sound", global_step, walltime)

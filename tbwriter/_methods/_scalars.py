@@ -23,6 +23,7 @@ from tbwriter._methods._adding import Adding, Group
 _now = time.time
 _new_tuple = tuple.__new__
 _FEW_POINTS = 100
+_NO_TEXT = ""  # the same object wherever it stands
 # More groups of tags than this means that they never repeat.
 _MAX_GROUPS = 4096
 
@@ -68,7 +69,8 @@ class ScalarMethods(Adding):
             and walltime is None
             and type(tag) is str
             and tag in self._plain
-            and not (display_name or summary_description)
+            and display_name is _NO_TEXT
+            and summary_description is _NO_TEXT
         ):
             queue = self._queue
             entries = queue.entries
@@ -78,16 +80,19 @@ class ScalarMethods(Adding):
         del new_style, double_precision
         self._add_scalar(tag, scalar_value, global_step, walltime, display_name, summary_description)
 
-    def _add_scalar(self, tag: Any, value: Any, step: Any, walltime: Any, display_name: str, description: str) -> None:
+    def _add_scalar(self, tag: Any, value: Any, step: Any, walltime: Any, display_name: Any, description: Any) -> None:
         known = type(tag) is str and tag in self._plain
         tag = tag if known else _summary.check_tag(tag)
+        names = display_name, description
+        if display_name is not _NO_TEXT or description is not _NO_TEXT:
+            names = _as_names(display_name, description)
         number = _summary.as_scalar(value, tag, self._told)
         step = self._step(step, tag)
         wall_time, slack = self._wall_time(walltime, tag)
         if not known:
             self._claim(tag, "scalar")
-        if display_name or description:
-            self._described.setdefault(tag, (str(display_name), str(description)))
+        if names != (_NO_TEXT, _NO_TEXT):
+            self._described.setdefault(tag, names)
             self._plain.pop(tag, None)
             self._groups.clear()
         if tag in self._described:
@@ -141,9 +146,9 @@ class ScalarMethods(Adding):
             entry = Scalars(tags, pack_floats(metrics.values()), step, wall_time)
             self._put(entry, size_of(entry), len(tags))
 
-    def _checked_metrics(self, metrics: Mapping[str, Any]) -> dict[str, float]:
+    def _checked_metrics(self, metrics: Mapping[str, Any], what: str = "metrics") -> dict[str, float]:
         if not isinstance(metrics, Mapping):
-            raise TypeError(f"metrics must be a mapping of tag to value, got {_summary.describe(metrics)}")
+            raise TypeError(f"{what} must be a mapping of tag to value, got {_summary.describe(metrics)}")
         return {_summary.check_tag(tag): _summary.as_scalar(value, tag, self._told) for tag, value in metrics.items()}
 
     def _claim_all(self, tags: Iterable[str]) -> None:
@@ -199,7 +204,7 @@ class ScalarMethods(Adding):
         Raises:
             TypeError, ValueError, WriterClosedError: as `add_scalar`; then none is added.
         """
-        main_tag = _summary.check_tag(main_tag)
+        main_tag = _summary.check_tag(main_tag, "main_tag")
         step = self._step(global_step, main_tag)
         wall_time, slack = self._wall_time(walltime, main_tag)
         if not isinstance(tag_scalar_dict, Mapping):
@@ -207,10 +212,10 @@ class ScalarMethods(Adding):
             raise TypeError(f"tag {main_tag!r}: tag_scalar_dict must be a mapping of key to value, got {got}")
         items = []
         for key, value in tag_scalar_dict.items():
-            key = _summary.check_tag(key)  # noqa: PLW2901 (a str Enum is its text from here on)
+            key = _summary.check_tag(key, f"tag {main_tag!r}: a key of tag_scalar_dict")  # noqa: PLW2901 (a str Enum is its text from here on)
             name = f"{main_tag.replace('/', '_')}_{key}"
             if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name or "\\" in name:
-                raise ValueError(f"tag {main_tag!r}: key {key!r} makes no directory name")
+                raise ValueError(f"tag {main_tag!r}: a key must make the name of a directory, got {name!r} of {key!r}")
             number = _summary.as_scalar(value, f"{main_tag}/{key}", self._told)
             items.append(SubRun(name, (main_tag, number, step, wall_time, slack)))
         self._put_all(items)
@@ -221,3 +226,9 @@ class ScalarMethods(Adding):
             queue.entries.append(scalar)
         else:
             self._put(scalar)
+
+
+def _as_names(display_name: Any, description: Any) -> tuple[str, str]:
+    given = {"display_name": display_name, "summary_description": description}
+    first, second = (_summary.check_text(_NO_TEXT if text is None else text, name) for name, text in given.items())
+    return first, second

@@ -28,6 +28,7 @@ from tbwriter._summary._values import (
     as_step,
     as_wall_time,
     check_tag,
+    check_text,
     describe,
 )
 from tbwriter._summary._video import Video
@@ -77,6 +78,7 @@ __all__ = [
     "check_layout",
     "check_summary",
     "check_tag",
+    "check_text",
     "decode",
     "describe",
     "draw",

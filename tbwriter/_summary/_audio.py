@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
-from tbwriter._summary._values import as_array, as_number, describe
+from tbwriter._summary._values import as_argument, as_array, describe, dtype_name
 
 _log = logging.getLogger(__name__)
 
@@ -50,10 +50,12 @@ class Audio:
         Raises:
             TypeError: no array of real numbers. ValueError: another shape, no frames, or no rate.
         """
-        array = as_array(sound, tag, masked=_SILENT_UINT8 if str(getattr(sound, "dtype", "")) == "uint8" else 0)
-        rate = as_number(sample_rate, tag)
+        array = as_array(sound, tag, masked=_SILENT_UINT8 if dtype_name(sound) == "uint8" else 0)
+        rate = as_argument(sample_rate, tag, "sample_rate")
         if not 1 <= rate <= _MAX_RATE or rate != int(rate):
-            raise ValueError(f"tag {tag!r}: sample_rate must be a whole number of frames a second, got {sample_rate!r}")
+            raise ValueError(
+                f"tag {tag!r}: sample_rate must be a whole number of frames a second, got {describe(sample_rate)}"
+            )
         samples = array[:, np.newaxis] if array.ndim == 1 else array
         if samples.ndim == 2 and samples.shape[1] not in (1, 2) and samples.shape[0] in (1, 2):
             samples = samples.T

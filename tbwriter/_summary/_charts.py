@@ -42,22 +42,25 @@ def check_layout(layout: Any) -> dict[str, dict[str, Chart]]:
         raise TypeError(f"layout is {describe(layout)}, {wanted}")
     checked: dict[str, dict[str, Chart]] = {}
     for category, charts in layout.items():
+        category = check_tag(category, "layout: a category")  # noqa: PLW2901 (a str Enum is its text from here on)
         if not isinstance(charts, Mapping):
             raise TypeError(f"layout[{category!r}] is {describe(charts)}, {wanted}")
         for title, chart in charts.items():
+            title = check_tag(title, "layout: a title")  # noqa: PLW2901
             if not isinstance(chart, (list, tuple)) or len(chart) != 2:
                 raise TypeError(f"layout[{category!r}][{title!r}] is {describe(chart)}, {wanted}")
-            checked.setdefault(check_tag(category), {})[check_tag(title)] = check_chart(title, *chart)
+            kind, tags = chart
+            if not isinstance(kind, str) or str.__str__(kind) not in _KINDS:
+                raise ValueError(f"layout: chart {title!r}: want 'Multiline' or 'Margin', got {describe(kind)}")
+            checked.setdefault(category, {})[title] = check_chart(title, kind, tags)
     return checked
 
 
-def check_chart(title: str, kind: Any, tags: Any) -> Chart:
-    """Return a chart; see `check_layout`."""
-    if kind not in _KINDS:
-        raise ValueError(f"chart {title!r}: want 'Multiline' or 'Margin', got {kind!r}")
-    if isinstance(tags, str) or not isinstance(tags, Sequence) or not tags:
+def check_chart(title: str, kind: str, tags: Any) -> Chart:
+    """Return a chart of a kind in _KINDS; see `check_layout`."""
+    if isinstance(tags, (str, bytes, bytearray)) or not isinstance(tags, Sequence) or not tags:
         raise TypeError(f"chart {title!r}: tags must be a list of tags, got {describe(tags)}")
-    names = tuple(check_tag(tag) for tag in tags)
+    names = tuple(check_tag(tag, f"chart {title!r}: each of tags") for tag in tags)
     if kind == "Margin":
         if len(names) != 3:
             raise ValueError(

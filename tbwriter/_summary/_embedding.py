@@ -14,7 +14,7 @@ from google.protobuf import text_format
 
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._summary import _pixels
-from tbwriter._summary._values import as_array, check_tag, describe, on_host
+from tbwriter._summary._values import as_array, check_tag, describe, items_of, text_of
 
 CONFIG_NAME = "projector_config.pbtxt"
 _MAX_SPRITE_SIDE = 8192
@@ -61,7 +61,7 @@ class Embedding:
         pictures = None
         if images is not None:
             _pixels.require_pillow(tag, "images of points")
-            pictures = _pixels.arrange(tag, images, "NCHW", "NHWC")
+            pictures = _pictures(tag, images)
             if len(pictures) != len(matrix):
                 raise ValueError(f"tag {tag!r}: got {len(pictures)} images for {len(matrix)} points, want one for each")
             side = _columns(pictures.shape) * pictures.shape[2]
@@ -127,28 +127,40 @@ class Embedding:
 
 
 def _table(tag: str, labels: Any, header: Any, number: int) -> tuple[tuple[str, ...], ...]:
-    rows = list(on_host(labels))
+    rows = items_of(labels, f"tag {tag!r}: metadata", "a list of labels")
     if len(rows) != number:
         raise ValueError(f"tag {tag!r}: got {len(rows)} labels for {number} points, want one for each")
-    if not header:
-        return tuple((_cell(label),) for label in rows)
-    names = [header] if isinstance(header, str) else list(header)
+    if header is None or (isinstance(header, (str, list, tuple)) and not header):
+        return tuple((_cell(tag, label),) for label in rows)
+    where = f"tag {tag!r}: metadata_header"
+    names = [header] if isinstance(header, str) else items_of(header, where, "a list of the columns' names")
+    lists = []
     for row in rows:
-        if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != len(names):
+        cells = [] if isinstance(row, str) else items_of(row, f"tag {tag!r}: with metadata_header, a label", "a list")
+        if len(cells) != len(names):
             raise ValueError(
                 f"tag {tag!r}: metadata_header has {len(names)} columns, so that each label must be a list of as many, "
                 f"got {describe(row)}"
             )
-    cells = tuple(tuple(map(_cell, row)) for row in rows)
+        lists.append(tuple(_cell(tag, cell) for cell in cells))
     # TensorBoard takes the first line for a header only where there are several columns.
-    return (tuple(map(_cell, names)), *cells) if len(names) > 1 else cells
+    return (tuple(_cell(tag, name) for name in names), *lists) if len(names) > 1 else tuple(lists)
 
 
-def _cell(label: Any) -> str:
+def _cell(tag: str, label: Any) -> str:
     """Return the text of a label on one line and without tabs, which would begin another column."""
-    label = on_host(label)
-    text = label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)
-    return " ".join(text.encode("utf-8", "replace").decode("utf-8").split("\t")).replace("\n", " ").replace("\r", " ")
+    text = text_of(label, f"tag {tag!r}: metadata")
+    return " ".join(text.split("\t")).replace("\n", " ").replace("\r", " ")
+
+
+def _pictures(tag: str, images: Any) -> npt.NDArray[Any]:
+    try:
+        return _pixels.arrange(tag, images, "NCHW", "NHWC")
+    except (TypeError, ValueError) as exc:
+        raise type(exc)(
+            f"tag {tag!r}: label_img must be of shape (points, channels, height, width), 1, 3 or 4 channels and no "
+            f"empty side, got {describe(images)}"
+        ) from exc
 
 
 def _columns(shape: tuple[int, ...]) -> int:

@@ -24,7 +24,8 @@ def draw(tag: str, figures: Any, *, close: bool) -> Pixels:
         close: take the figures out of pyplot, which otherwise keeps them for ever.
 
     Raises:
-        TypeError: no figure. ValueError: none at all, or figures of different size. ImportError: no matplotlib.
+        TypeError: no figure. ValueError: none at all, figures of different size, or one that matplotlib cannot draw.
+        ImportError: no matplotlib.
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise ImportError(f"tag {tag!r}: figures need matplotlib: pip install 'tbwriter[plots]'")
@@ -32,9 +33,9 @@ def draw(tag: str, figures: Any, *, close: bool) -> Pixels:
     if not several:
         raise ValueError(f"tag {tag!r}: got an empty list, want at least one figure")
     for figure in several:
-        if not hasattr(figure, "set_canvas"):
+        if not hasattr(figure, "set_canvas") or isinstance(figure, type):
             raise TypeError(f"tag {tag!r}: got {describe(figure)}, want a matplotlib figure")
-    drawn = [_draw(figure) for figure in several]
+    drawn = [_draw(tag, figure) for figure in several]
     pyplot = sys.modules.get("matplotlib.pyplot")  # a figure that was made without it is not kept by it
     if close and pyplot is not None:
         for figure in several:
@@ -45,7 +46,7 @@ def draw(tag: str, figures: Any, *, close: bool) -> Pixels:
     return np.stack(drawn)
 
 
-def _draw(figure: Any) -> Pixels:
+def _draw(tag: str, figure: Any) -> Pixels:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     own = figure.canvas
@@ -53,5 +54,7 @@ def _draw(figure: Any) -> Pixels:
         canvas: Any = FigureCanvasAgg(figure)  # puts itself in the place of the figure's own
         canvas.draw()
         return np.array(np.asarray(canvas.buffer_rgba())[..., :3])
+    except Exception as exc:  # text that is no mathtext, more pixels than matplotlib draws, an artist of the user's
+        raise ValueError(f"tag {tag!r}: got {describe(figure)}, which matplotlib cannot draw: {exc}") from exc
     finally:
         figure.set_canvas(own)

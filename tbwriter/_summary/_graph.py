@@ -53,7 +53,7 @@ class Graph:
         try:
             return cls(plugins.GraphDef.FromString(data), len(data))
         except Exception as exc:  # DecodeError, of which protobuf's implementations have one each
-            raise ValueError(f"graph: got {len(data)} bytes that are no serialised GraphDef: {exc}") from exc
+            raise ValueError(f"model must be a serialised GraphDef, got {len(data)} other bytes: {exc}") from exc
 
     @classmethod
     def of_onnx(cls, graph: Any) -> Graph:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 from tbwriter._summary._counting import RULES, Buckets, Edges, count, widened
-from tbwriter._summary._values import as_array, as_number, describe
+from tbwriter._summary._values import as_argument, as_array, describe
 
 _log = logging.getLogger(__name__)
 
@@ -109,7 +109,8 @@ class HistogramRaw:
             raise ValueError(f"tag {tag!r}: bucket_limits must rise, got {describe(limits)}")
         if not np.isfinite(held).all() or (held < 0).any():
             raise ValueError(f"tag {tag!r}: bucket_counts must be finite and not negative, got {describe(counts)}")
-        low, high, *_ = (as_number(value, tag) for value in (minimum, maximum, *unshown))
+        names = ("min", "max", "num", "sum", "sum_squares")
+        low, high, *_ = map(as_argument, (minimum, maximum, *unshown), [tag] * len(names), names)
         used = np.flatnonzero(held)
         if not len(used):
             return cls(tag, np.empty((0, 3)))
@@ -120,8 +121,8 @@ class HistogramRaw:
             raise ValueError(f"tag {tag!r}: min and max must be finite and rise, got {low} and {high}")
         if len(inner) and not low <= inner[0] <= inner[-1] <= high:
             raise ValueError(
-                f"tag {tag!r}: buckets that hold values meet at {inner[0]} to {inner[-1]}, "
-                f"which lies beyond min {low} or max {high}"
+                f"tag {tag!r}: min and max must enclose where buckets that hold values meet, {inner[0]} to "
+                f"{inner[-1]}, got {low} and {high}"
             )
         if not len(inner):
             low, high = widened(low, high)
@@ -147,17 +148,19 @@ def _value(tag: str, rows: npt.NDArray[np.float64], first: bool) -> pb.Summary.V
 
 def _check_bins(tag: str, bins: Any) -> str | int | Edges:
     if isinstance(bins, str):
-        if bins not in ("tensorflow", *RULES):
-            raise ValueError(f"tag {tag!r}: bins must be 'tensorflow' or one of {', '.join(RULES)}, got {bins!r}")
-        return bins
+        name: str = str.__str__(bins)
+        if name not in ("tensorflow", *RULES):
+            known = f"'tensorflow' or one of {', '.join(RULES)}"
+            raise ValueError(f"tag {tag!r}: bins must be {known}, got {describe(bins)}")
+        return name
     if isinstance(bins, (int, np.integer)):
         if not 1 <= bins <= _MAX_BINS:
             raise ValueError(f"tag {tag!r}: bins must be from 1 to {_MAX_BINS}, got {describe(int(bins))}")
         return int(bins)
     wrong = f"tag {tag!r}: bin edges must be at least two finite, rising numbers, got {describe(bins)}"
     try:
-        edges = np.asarray(bins, np.float64)
-    except (TypeError, ValueError) as exc:
+        edges = np.array(as_array(bins, tag), np.float64)
+    except TypeError as exc:
         raise ValueError(wrong) from exc
     if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or not (edges[1:] > edges[:-1]).all():
         raise ValueError(wrong)

@@ -13,7 +13,7 @@ import numpy as np
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
-from tbwriter._summary._values import as_number, check_tag, describe
+from tbwriter._summary._values import as_number, check_tag, describe, dtype_name, items_of, text_of
 
 PLUGIN = "hparams"
 EXPERIMENT_TAG = "_hparams_/experiment"
@@ -51,31 +51,28 @@ def check_hparams(hparams: Any) -> dict[str, HParam]:
     TensorBoard leaves out. None is left out.
 
     Raises:
-        TypeError: no mapping of names.
+        TypeError: no mapping of names, or a value without a text.
     """
     if not isinstance(hparams, Mapping):
         raise TypeError(f"hparam_dict must be a mapping of name to value, got {describe(hparams)}")
-    return {check_tag(name): _check_value(name, value) for name, value in hparams.items() if value is not None}
+    return {
+        check_tag(name, "a name in hparam_dict"): _check_value(f"hparam_dict[{describe(name)}]", value)
+        for name, value in hparams.items()
+        if value is not None
+    }
 
 
-def _check_value(name: str, value: Any) -> HParam:
+def _check_value(what: str, value: Any) -> HParam:
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
-    if isinstance(value, str):
-        return _storable(str.__str__(value))
-    if isinstance(value, numbers.Number) or (hasattr(value, "shape") and hasattr(value, "dtype")):
+    if isinstance(value, numbers.Number) or dtype_name(value):
         try:
-            number = as_number(value, name)
+            number = as_number(value, what)
         except (TypeError, ValueError):
             return describe(value)  # a complex number, or an array, which is never printed
         return number if math.isfinite(number) else str(number)
-    if callable(value):
-        return _storable(getattr(value, "__name__", str(value)))
-    return _storable(str(value))
-
-
-def _storable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
+    name = getattr(value, "__name__", None) if callable(value) else None
+    return text_of(name if isinstance(name, str) else value, what)
 
 
 def trial_start(hparams: Mapping[str, HParam], start_time: float) -> HParams:
@@ -110,17 +107,17 @@ def experiment(hparams: Mapping[str, HParam], metrics: Sequence[str], domains: A
         raise TypeError(f"hparam_domain_discrete must be a mapping of name to list, got {describe(domains)}")
     unknown = [name for name in domains if name not in hparams]
     if unknown:
-        raise ValueError(f"hparam_domain_discrete names {unknown}, which hparam_dict lacks")
+        raise ValueError(f"hparam_domain_discrete names {describe(unknown)}, which hparam_dict lacks")
     infos = []
     for name, value in hparams.items():
         info = plugins.HParamInfo(name=name, type=_type(value))
         if name in domains:
             allowed = domains[name]
-            checked = [] if isinstance(allowed, str) else [_check_value(name, one) for one in allowed]
+            where, want = f"hparam_domain_discrete[{name!r}]", f"a list of values like {describe(value)}"
+            given = [] if isinstance(allowed, str) else items_of(allowed, where, want)
+            checked = [_check_value(where, one) for one in given]
             if not checked or {_type(one) for one in checked} != {info.type}:
-                raise ValueError(
-                    f"hparam_domain_discrete[{name!r}] must be a list of values like {value!r}, got {describe(allowed)}"
-                )
+                raise ValueError(f"{where} must be {want}, got {describe(allowed)}")
             for one in checked:
                 _set(info.domain_discrete.values.add(), one)
         infos.append(info)

@@ -119,7 +119,7 @@ def _triples(tag: str, name: str, value: Any) -> npt.NDArray[Any]:
 def _are_indices(array: npt.NDArray[Any]) -> bool:
     # Negative ones are how batches of unequal meshes are filled up.
     whole = array.dtype.kind != "f" or bool((np.isfinite(array) & (array == np.floor(array))).all())
-    return whole and -(2**31) <= array.min() and array.max() < 2**31
+    return whole and array.min() >= -(2**31) and array.max() < 2**31
 
 
 def _colors(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

@@ -36,11 +36,11 @@ def arrange(tag: str, value: Any, dataformats: str, wanted: str) -> npt.NDArray[
         TypeError: no array of real numbers. ValueError: shape and `dataformats` do not fit.
     """
     array: npt.NDArray[Any] = as_array(value, tag, masked=0)
-    letters = dataformats.upper() if isinstance(dataformats, str) else ""
+    letters = str.upper(dataformats) if isinstance(dataformats, str) else ""
     needed = set(wanted) - set("NC")
     if len({*letters}) != len(letters) or not needed <= {*letters} <= {*wanted}:
         orders = f"orders of {', '.join(letter for letter in wanted if letter in needed)}, with C and N or without"
-        raise ValueError(f"tag {tag!r}: dataformats must be one of the {orders}, got {dataformats!r}")
+        raise ValueError(f"tag {tag!r}: dataformats must be one of the {orders}, got {describe(dataformats)}")
     if isinstance(value, (list, tuple)) and "N" not in letters and array.ndim == len(letters) + 1:
         letters = "N" + letters
     if array.ndim != len(letters):

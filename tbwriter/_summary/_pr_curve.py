@@ -79,7 +79,9 @@ class PrCurve:
             with np.errstate(over="ignore"):
                 total = float(np.abs(factors[np.isfinite(factors)].astype(np.float64)).sum())
             if total > _FLOAT32_MAX:
-                raise ValueError(f"tag {tag!r}: weights must sum up within float32, got {describe(weights)}: {total:.3g}")
+                raise ValueError(
+                    f"tag {tag!r}: weights must sum up within float32, got {describe(weights)}: {total:.3g}"
+                )
         truth, scores = (np.array(array) if copy else array for array in (truth.reshape(-1), scores.reshape(-1)))
         return cls(tag, truth, scores, factors, number, told)
 

@@ -68,7 +68,8 @@ def as_series(tag: str, values: Any, steps: Any, wall_times: Any, *, now: float,
             f"{times.shape}; want one length and one dimension"
         )
     if not (np.isfinite(times) & (times != 0)).all():
-        raise ValueError(f"tag {tag!r}: wall_times must be finite seconds since 1970 and not 0")
+        got = describe(wall_times)
+        raise ValueError(f"tag {tag!r}: wall_times must be finite seconds since 1970 and not 0, got {got}")
     if (where[1:] < where[:-1]).any():
         # The data server takes a step that falls for a restart, and forgets the tag's points from there on.
         order = np.argsort(where, kind="stable")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
-from tbwriter._summary._values import as_array
+from tbwriter._summary._values import as_array, dtype_name
 
 PLUGIN = "tensor"
 
@@ -34,7 +34,7 @@ class Tensor:
         Raises:
             TypeError: another dtype. ValueError: 2 GiB or more.
         """
-        dtype = str(getattr(tensor, "dtype", "")).lower()
+        dtype = dtype_name(tensor)
         array = as_array(tensor, tag, masked=0, complex_too=True)
         _event.check_size(tag, tensor, array.nbytes)
         return cls(tag, np.array(array) if copy else array, "bfloat16" in dtype)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
@@ -24,26 +25,26 @@ class Text:
     shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, tag: str, text: Any) -> Text:
-        """Take a str, or a list or array of str of rank 1 or 2.
+    def of(cls, tag: str, text: Any, *, suffix: str = "") -> Text:
+        """Take a str, or a list or array of str of rank 1 or 2; it is stored as `tag` with `suffix` behind it.
 
         Raises:
             TypeError: something else. ValueError: a lone surrogate, rank over 2, an empty table, or 2 GiB and more.
         """
         if isinstance(text, str):
-            return cls._checked(tag, text, [text], ())
-        table = np.asarray(text, dtype=object) if isinstance(text, (list, tuple, np.ndarray)) else None
+            return cls._checked(tag, text, [text], (), suffix)
+        table = _table(text)
         if table is None or not all(isinstance(item, str) for item in table.reshape(-1)):
             raise TypeError(f"tag {tag!r}: got {describe(text)}, want a str, or a list of str")
         if not 0 <= table.ndim <= 2 or table.size == 0:
             raise ValueError(f"tag {tag!r}: got texts of shape {table.shape}, want rank 1 or 2 and at least one")
-        return cls._checked(tag, text, table.reshape(-1), table.shape)
+        return cls._checked(tag, text, table.reshape(-1), table.shape, suffix)
 
     @classmethod
-    def _checked(cls, tag: str, text: Any, texts: Iterable[str], shape: tuple[int, ...]) -> Text:
+    def _checked(cls, tag: str, text: Any, texts: Iterable[str], shape: tuple[int, ...], suffix: str) -> Text:
         items = tuple(_encode(tag, item) for item in texts)
         _event.check_size(tag, text, sum(map(len, items)))
-        return cls(tag, items, shape)
+        return cls(tag + suffix, items, shape)
 
     @property
     def nbytes(self) -> int:
@@ -58,8 +59,17 @@ class Text:
         return [value]
 
 
+def _table(text: Any) -> npt.NDArray[Any] | None:
+    try:
+        return np.asarray(text, dtype=object) if isinstance(text, (list, tuple, np.ndarray)) else None
+    except Exception:  # ragged rows, or whatever a foreign object in the list raises
+        return None
+
+
 def _encode(tag: str, text: str) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as exc:
-        raise ValueError(f"tag {tag!r}: text cannot be stored as UTF-8: {exc.reason} at {exc.start}") from exc
+        raise ValueError(
+            f"tag {tag!r}: text cannot be stored as UTF-8: {exc.reason} at {exc.start}, got {describe(text)}"
+        ) from exc

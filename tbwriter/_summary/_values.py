@@ -32,6 +32,8 @@ def describe(value: object) -> str:
     """
     kind = type(value).__name__
     try:
+        if isinstance(value, np.generic):
+            return f"{kind} {str(value)[:60]}"
         shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
         if shape is not None and dtype is not None:
             return f"{kind} of shape {tuple(shape)} and dtype {dtype}"
@@ -55,28 +57,76 @@ def _is_printable(value: object) -> bool:
     return not any(hasattr(kind, name) for name in ("asnumpy", "detach", "__array__", "numpy", "item"))
 
 
-def check_tag(tag: object) -> str:
+def check_tag(tag: object, what: str = "tag") -> str:
     """Return `tag` if TensorBoard can show it: any text that has a UTF-8 form, kept byte for byte.
+
+    Args:
+        tag: the tag, or another name.
+        what: what it is called in messages.
 
     Raises:
         TypeError: it is no str.
         ValueError: it is empty or holds a lone surrogate.
     """
-    if not isinstance(tag, str):
-        raise TypeError(f"tag must be a str, got {describe(tag)}")
-    tag = str.__str__(tag)  # the text of a str Enum, whose own str() is another one
-    if not tag:
-        raise ValueError("tag is empty; want a name such as 'train/loss'")
+    text = check_text(tag, what)
+    if not text:
+        raise ValueError(f"{what} is empty; want a name such as 'train/loss'")
+    return text
+
+
+def check_text(text: object, what: str) -> str:
+    """Return a text that has a UTF-8 form.
+
+    Raises:
+        TypeError: it is no str. ValueError: it holds a lone surrogate.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"{what} must be a str, got {describe(text)}")
+    text = str.__str__(text)  # the text of a str Enum, whose own str() is another one
     try:
-        tag.encode("utf-8")
+        text.encode("utf-8")
     except UnicodeEncodeError as exc:
-        raise ValueError(f"tag {tag!r} cannot be stored as UTF-8: {exc.reason}") from exc
-    return tag
+        raise ValueError(f"{what} {text!r} cannot be stored as UTF-8: {exc.reason}") from exc
+    return text
 
 
-def as_array(
-    value: Any, tag: str, *, masked: int | None = None, complex_too: bool = False
-) -> npt.NDArray[Any]:
+def text_of(value: object, what: str) -> str:
+    """Return anything as text, a tensor of rank 0 as its number's; what has no UTF-8 form in it is replaced.
+
+    Raises:
+        TypeError: it cannot be turned into text.
+    """
+    try:
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "replace")
+        value = on_host(value)
+        text = str.__str__(value) if isinstance(value, str) else str(value)
+    except Exception as exc:  # whatever a foreign __str__ raises, or an int of more digits than Python prints
+        raise TypeError(f"{what}: got {describe(value)}, which cannot be turned into text") from exc
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def items_of(value: Any, what: str, want: str) -> list[Any]:
+    """Return a list, an array or a tensor of rank 1 or more as a list.
+
+    Raises:
+        TypeError: it has no items.
+    """
+    try:
+        return list(on_host(value))
+    except Exception as exc:  # whatever a foreign __iter__ raises
+        raise TypeError(f"{what} must be {want}, got {describe(value)}") from exc
+
+
+def dtype_name(value: object) -> str:
+    """Return the name of the dtype of an array or tensor in lower case, "" for anything else."""
+    try:
+        return str(getattr(value, "dtype", "")).lower()
+    except Exception:  # whatever a foreign property raises
+        return ""
+
+
+def as_array(value: Any, tag: str, *, masked: int | None = None, complex_too: bool = False) -> npt.NDArray[Any]:
     """Return `value` as a host array of bool, integers or floats; no copy where none is needed.
 
     bfloat16, which NumPy lacks, comes as float32; longdouble as float64. What a masked array hides has no value: it
@@ -137,7 +187,7 @@ def _unmasked(array: Any, masked: int | None) -> npt.NDArray[Any]:
 
 def on_host(value: Any) -> Any:
     """Return what a device tensor holds, as NumPy's; anything else as it is."""
-    if not (hasattr(type(value), "asnumpy") or hasattr(type(value), "detach")):
+    if not (hasattr(type(value), "asnumpy") or hasattr(type(value), "detach")) or isinstance(value, type):
         return value
     array = _read(value)
     return array[()] if array is not None and array.ndim == 0 else array
@@ -162,7 +212,7 @@ def _read(value: Any) -> npt.NDArray[Any] | None:
     """Return what the value's own methods give, or None when it has none."""
     # A device tensor in bfloat16 is cast before it is read: MindSpore 2.10 with NumPy 2 kills the process when a
     # bfloat16 tensor is read on the host, and torch refuses it.
-    if "bfloat16" in str(getattr(value, "dtype", "")).lower() and hasattr(value, "float"):
+    if "bfloat16" in dtype_name(value) and hasattr(value, "float"):
         value = value.float()
     if hasattr(value, "asnumpy"):
         return np.asarray(value.asnumpy())
@@ -220,7 +270,10 @@ def _single(value: Any, tag: str) -> Any:
 
 def _has_array_form(value: Any) -> bool:
     names = ("asnumpy", "detach", "__array__", "numpy", "item", "shape", "__len__")
-    return any(hasattr(value, name) for name in names)
+    try:
+        return any(hasattr(value, name) for name in names)
+    except Exception:  # whatever a foreign property raises
+        return True
 
 
 def _to_float(value: Any, tag: str) -> float:
@@ -287,9 +340,7 @@ def as_step(step: Any, tag: str) -> int:
                 f"tag {tag!r}: step must be a whole number, got {number}; round it, or count in smaller units"
             )
     if not INT64_MIN <= whole <= INT64_MAX:
-        raise ValueError(
-            f"tag {tag!r}: step must lie within int64, got {whole if abs(whole) < 10**400 else describe(whole)}"
-        )
+        raise ValueError(f"tag {tag!r}: step must lie within int64, got {describe(step)}")
     return whole
 
 
@@ -299,7 +350,15 @@ def as_wall_time(walltime: Any, tag: str) -> float:
     Raises:
         ValueError: not finite: TensorBoard's data server stops reading a file at a NaN. TypeError: no number.
     """
-    number = as_number(walltime, tag)
+    number = as_argument(walltime, tag, "walltime")
     if not math.isfinite(number):
-        raise ValueError(f"tag {tag!r}: walltime must be finite seconds since 1970, got {walltime!r}")
+        raise ValueError(f"tag {tag!r}: walltime must be finite seconds since 1970, got {describe(walltime)}")
     return number + 0.0
+
+
+def as_argument(value: Any, tag: str, name: str) -> float:
+    """As `as_number`, for what is no value but an argument beside it, called `name`."""
+    try:
+        return as_number(value, tag)
+    except (TypeError, ValueError) as exc:
+        raise type(exc)(f"tag {tag!r}: {name} must be a number, got {describe(value)}") from exc

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _image, _pixels
-from tbwriter._summary._values import as_number, describe
+from tbwriter._summary._values import as_argument, describe
 
 # Browsers show frames that are shorter than this for 100 ms. GIF counts in 10 ms.
 _MIN_FRAME_MS = 20
@@ -34,15 +34,18 @@ class Video:
         """Take clips of any layout; their numbers mean what an image's do.
 
         Raises:
-            TypeError, ValueError: as `Images.of`; `fps` is not above 0, or more than a GIF holds. ImportError: Pillow is missing.
+            TypeError, ValueError: as `Images.of`; `fps` is not above 0, or a GIF cannot hold it. ImportError: Pillow is
+                missing.
         """
         _pixels.require_pillow(tag, "videos")
-        rate = as_number(fps, tag)
+        rate = as_argument(fps, tag, "fps")
         if not (rate > 0 and math.isfinite(rate)):
-            raise ValueError(f"tag {tag!r}: fps must be a number above 0, got {fps!r}")
+            raise ValueError(f"tag {tag!r}: fps must be a number above 0, got {describe(fps)}")
         if round(100 / rate) > _MAX_GIF_NUMBER:
             least = f"{100 / _MAX_GIF_NUMBER:.4f}"
-            raise ValueError(f"tag {tag!r}: fps must be at least {least}, as long as a GIF shows a frame, got {fps!r}")
+            raise ValueError(
+                f"tag {tag!r}: fps must be at least {least}, as long as a GIF shows a frame, got {describe(fps)}"
+            )
         clips = _pixels.arrange(tag, video, dataformats, "NTHWC")
         columns = _columns(len(clips))
         width, height = columns * clips.shape[3], -(-len(clips) // columns) * clips.shape[2]

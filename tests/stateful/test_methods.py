@@ -406,7 +406,7 @@ def test_the_runs_own_directory_has_names_too(writer, place):
 
 @pytest.mark.parametrize("name", ["..", "a/../..", "/elsewhere", "a//b", "a\\b"])
 def test_a_name_that_leads_out_of_the_run_is_refused(name, writer):
-    with pytest.raises(ValueError, match=r"^run_name .* names no directory below "):
+    with pytest.raises(ValueError, match=r"^run_name must name a directory below .*, got "):
         writer.add_hparams({"lr": 0.1}, {}, run_name=name)
 
 
@@ -476,7 +476,7 @@ def test_a_graph_may_be_bytes_or_a_message(writer, place):
 
 @pytest.mark.parametrize("model", [None, "graph.pb", object(), struct_pb2.Struct()])
 def test_what_is_no_graph_is_refused(model, writer):
-    with pytest.raises(TypeError, match=r"^model is .*, want a GraphDef, serialised or not, or a torch module$"):
+    with pytest.raises(TypeError, match=r"^model must be a GraphDef, serialised or not, or a torch module, got "):
         writer.add_graph(model)
 
 
@@ -509,7 +509,7 @@ def test_an_onnx_model_may_be_a_path_or_a_message(writer, place, tmp_path):
 )
 def test_what_is_no_onnx_model_is_refused(arguments, options, writer):
     with pytest.raises(
-        TypeError, match=r"^(add_onnx_graph takes one model|model is .*, want the path of an ONNX model)"
+        TypeError, match=r"^(add_onnx_graph takes prototxt, or |prototxt must be the path of an ONNX model)"
     ):
         writer.add_onnx_graph(*arguments, **options)
 

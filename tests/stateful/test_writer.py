@@ -248,8 +248,8 @@ def test_a_tag_that_is_none_is_refused(writer, stored, add, tag, exception, mess
         ("7", TypeError, "tag 'x.*': step must be an integer, got str '7'"),
         (7.9, ValueError, "tag 'x.*': step must be a whole number, got 7.9"),
         (float("nan"), ValueError, "tag 'x.*': step must be a whole number, got nan"),
-        (2**63, ValueError, "tag 'x.*': step must lie within int64, got 9223372036854775808"),
-        (-(2**63) - 1, ValueError, "tag 'x.*': step must lie within int64, got -9223372036854775809"),
+        (2**63, ValueError, "tag 'x.*': step must lie within int64, got int 9223372036854775808"),
+        (-(2**63) - 1, ValueError, "tag 'x.*': step must lie within int64, got int -9223372036854775809"),
         ([1, 2], ValueError, "tag 'x.*': step must be one integer"),
     ],
 )
@@ -263,9 +263,9 @@ def test_a_step_that_is_none_is_refused_by_tag(writer, stored, add, step, except
 @pytest.mark.parametrize(
     ("walltime", "exception", "message"),
     [
-        (float("nan"), ValueError, "tag 'x.*': walltime must be finite seconds since 1970, got nan"),
-        (float("inf"), ValueError, "tag 'x.*': walltime must be finite seconds since 1970, got inf"),
-        ("12:30", TypeError, "tag 'x.*': got str '12:30', want a real number"),
+        (float("nan"), ValueError, "tag 'x.*': walltime must be finite seconds since 1970, got float nan"),
+        (float("inf"), ValueError, "tag 'x.*': walltime must be finite seconds since 1970, got float inf"),
+        ("12:30", TypeError, "tag 'x.*': walltime must be a number, got str '12:30'"),
     ],
 )
 def test_a_wall_time_that_is_none_is_refused_by_tag(writer, stored, add, walltime, exception, message):
@@ -653,7 +653,7 @@ def test_an_array_is_copied_unless_it_is_handed_over(tmp_path, writer_at, gate):
     ("options", "message"),
     [
         ({"bins": "no such rule"}, "tag 'w': "),
-        ({"bins": 0}, "tag 'w': bins must be at least 1, got 0"),
+        ({"bins": 0}, "tag 'w': bins must be from 1 to 100000, got int 0"),
         ({"bins": [2.0, 1.0]}, "tag 'w': bin edges must be at least two finite, rising numbers"),
         ({"bins": ["a", "b"]}, "tag 'w': "),
         ({"bins": None}, "tag 'w': "),
@@ -677,7 +677,7 @@ def test_an_array_that_cannot_be_counted_is_refused_by_tag(writer, stored, array
 
 @pytest.mark.parametrize("text", [None, 7, b"words", ["a", 1], {"a": "b"}])
 def test_what_is_no_text_is_refused_by_tag(writer, stored, text):
-    with pytest.raises(TypeError, match=r"tag 't/text_summary': got .*, want a str, or a list of str"):
+    with pytest.raises(TypeError, match=r"tag 't': got .*, want a str, or a list of str"):
         writer.add_text("t", text, 1)
     assert stored() == []
 

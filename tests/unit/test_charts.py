@@ -28,7 +28,7 @@ def test_another_form_is_refused(layout):
 
 @pytest.mark.parametrize("kind", ["multiline", "Bars", None])
 def test_another_kind_of_chart_is_refused(kind):
-    with pytest.raises(ValueError, match=r"^chart 't': want 'Multiline' or 'Margin', got "):
+    with pytest.raises(ValueError, match=r"^layout: chart 't': want 'Multiline' or 'Margin', got "):
         check_layout({"c": {"t": [kind, ["a"]]}})
 
 

@@ -57,7 +57,7 @@ def test_fields_that_are_not_known_here_survive():
 
 
 def test_bytes_that_are_no_graph_are_refused():
-    with pytest.raises(ValueError, match=r"^graph: got 4 bytes that are no serialised GraphDef: "):
+    with pytest.raises(ValueError, match=r"^model must be a serialised GraphDef, got 4 other bytes: "):
         Graph.of(b"\xff\xff\xff\xff")
 
 

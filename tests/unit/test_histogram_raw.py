@@ -74,5 +74,5 @@ def test_ends_that_are_none_are_refused_by_tag(minimum, maximum):
 
 
 def test_ends_within_the_buckets_are_refused_by_tag():
-    with pytest.raises(ValueError, match=r"^tag 'w': buckets that hold values meet at 1.0 to 1.0, which lies beyond"):
+    with pytest.raises(ValueError, match=r"^tag 'w': min and max must enclose where .* meet, 1.0 to 1.0, got "):
         raw([1, 2], [1, 1], 0, 0.5)

@@ -81,7 +81,7 @@ def test_what_is_no_mapping_is_refused(hparams):
 
 @pytest.mark.parametrize("name", [3, None])
 def test_a_name_that_is_no_text_is_refused(name):
-    with pytest.raises(TypeError, match=r"^tag must be a str, got "):
+    with pytest.raises(TypeError, match=r"^a name in hparam_dict must be a str, got "):
         check_hparams({name: 1})
 
 
@@ -103,10 +103,10 @@ def test_an_experiment_names_its_columns():
 
 @pytest.mark.parametrize("domain", [[], "adam", [1, "adam"], ["adam"], [True]])
 def test_a_domain_of_other_values_is_refused(domain):
-    with pytest.raises(ValueError, match=r"^hparam_domain_discrete\['lr'\] must be a list of values like 0.1, got "):
+    with pytest.raises(ValueError, match=r"^hparam_domain_discrete\['lr'\] must be a list of values like .*, got "):
         experiment({"lr": 0.1}, [], {"lr": domain})
 
 
 def test_a_domain_of_nothing_known_is_refused():
-    with pytest.raises(ValueError, match=r"^hparam_domain_discrete names \['opt'\], which hparam_dict lacks$"):
+    with pytest.raises(ValueError, match=r"^hparam_domain_discrete names list \['opt'\], which hparam_dict lacks$"):
         experiment({"lr": 0.1}, [], {"opt": ["adam"]})

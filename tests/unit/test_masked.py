@@ -1,4 +1,4 @@
-"""What a masked array hides: NaN where numbers are only numbers, and nothing else changes where a dtype has a meaning."""
+"""What a masked array hides is NaN where numbers are just numbers; where a dtype has a meaning, it stays."""
 
 import io
 import wave
@@ -72,9 +72,9 @@ def test_a_histogram_counts_masked_numbers_as_nan():
 
 @pytest.mark.parametrize("dtype", ["u1", "i4", "i8"])
 def test_a_masked_pixel_is_black_and_the_others_keep_their_colour(dtype):
-    Image = pytest.importorskip("PIL.Image")
+    pil = pytest.importorskip("PIL.Image")
     (value,) = Images.of("t", hidden([[200, 7]], dtype, (0, 1)), "HW", copy=True).values(True)
-    with Image.open(io.BytesIO(value.tensor.string_val[2])) as picture:
+    with pil.open(io.BytesIO(value.tensor.string_val[2])) as picture:
         assert np.asarray(picture).tolist() == [[200, 0]]
 
 

@@ -123,8 +123,10 @@ def test_weights_whose_counts_would_be_infinite_are_refused_by_tag(weights):
 
 @pytest.mark.parametrize(
     ("number", "kind"),
-    [(1, ValueError), (0, ValueError), (10**13, ValueError), (10**5000, ValueError), (2.5, TypeError), (1e13, TypeError)]
-    + [(True, TypeError), (np.float64(5), TypeError), ("5", TypeError)],
+    [
+        *((1, ValueError), (0, ValueError), (10**13, ValueError), (10**5000, ValueError)),
+        *((2.5, TypeError), (1e13, TypeError), (True, TypeError), (np.float64(5), TypeError), ("5", TypeError)),
+    ],
     ids=["1", "0", "many", "huge", "half", "whole float", "bool", "float64", "text"],
 )
 def test_a_number_of_thresholds_that_is_none_is_refused_by_tag(number, kind):

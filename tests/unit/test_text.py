@@ -86,7 +86,7 @@ def test_an_empty_table_or_one_of_rank_3_is_refused_by_tag(text, shape):
 @pytest.mark.parametrize("text", ["a\ud800", ["a", "\udfff"], "\udcff"])
 def test_a_lone_surrogate_is_refused_by_tag(text):
     with pytest.raises(
-        ValueError, match=r"^tag 'note': text cannot be stored as UTF-8: surrogates not allowed at [01]$"
+        ValueError, match=r"^tag 'note': text cannot be stored as UTF-8: surrogates not allowed at [01], got "
     ):
         Text.of("note", text)
 

@@ -399,7 +399,7 @@ def test_several_steps_or_a_complex_one_are_refused_by_tag(step):
     "step", [2**63, -(2**63) - 1, 10**30, np.uint64(2**63), 2.0**63, 1e300, np.array(2**63, np.uint64), [2**63]]
 )
 def test_a_step_beyond_int64_is_refused_by_tag(step):
-    with pytest.raises(ValueError, match=r"^tag 'loss': step must lie within int64, got -?\d+$"):
+    with pytest.raises(ValueError, match=r"^tag 'loss': step must lie within int64, got \w+ "):
         as_step(step, "loss")
 
 
@@ -413,7 +413,7 @@ def test_a_wall_time_is_any_number(value):
 
 @pytest.mark.parametrize("value", ["now", None, datetime(2024, 1, 1), np.datetime64("2024-01-01")])
 def test_a_wall_time_that_is_no_number_is_refused_by_tag(value):
-    with pytest.raises(TypeError, match=r"^tag 'loss': got .*, want "):
+    with pytest.raises(TypeError, match=r"^tag 'loss': walltime must be a number, got "):
         as_wall_time(value, "loss")
 
 

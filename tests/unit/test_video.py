@@ -96,7 +96,8 @@ def test_the_slowest_video_is_stored():
 
 
 @pytest.mark.parametrize(
-    ("shape", "sides"), [((1, 1, 2, 65536), "65536 by 2"), ((1, 1, 65536, 2), "2 by 65536"), ((2, 1, 1, 32768), "65536")]
+    ("shape", "sides"),
+    [((1, 1, 2, 65536), "65536 by 2"), ((1, 1, 65536, 2), "2 by 65536"), ((2, 1, 1, 32768), "65536")],
 )
 def test_clips_larger_than_a_gif_are_refused_by_tag(shape, sides):
     with pytest.raises(ValueError, match=rf"^tag 'clip': got ndarray .*, {sides}.* and a GIF holds at most 65535"):

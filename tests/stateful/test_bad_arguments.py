@@ -1,0 +1,197 @@
+"""Every argument of every method with values that nobody means: refused at the call, in words, or stored.
+
+A refusal is a TypeError or ValueError that names the tag or the argument and what it got. What is accepted must not
+fail later, in the worker, where nobody sees who passed it.
+"""
+
+import inspect
+import logging
+
+import numpy as np
+import pytest
+from event_files import statuses
+from hostile import HOSTILE
+from storage import PATIENCE_SECS
+
+from tbwriter import SummaryWriter, read_events
+
+pytest.importorskip("PIL.Image")
+Figure = pytest.importorskip("matplotlib.figure").Figure
+
+TAG = "the/tag"
+RNG = np.random.default_rng(0)
+COUNTS = ("true_positive_counts", "false_positive_counts", "true_negative_counts", "false_negative_counts")
+GOOD = {
+    "add_scalar": {"tag": TAG, "scalar_value": 1.0},
+    "add_metrics": {"metrics": {TAG: 1.0}},
+    "add_scalar_series": {"tag": TAG, "values": [1.0, 2.0], "steps": [1, 2], "wall_times": [1.0, 2.0]},
+    "add_scalars": {"main_tag": TAG, "tag_scalar_dict": {"a": 1.0}},
+    "add_histogram": {"tag": TAG, "values": [1.0, 2.0]},
+    "add_histogram_raw": {
+        "tag": TAG,
+        "min": 0,
+        "max": 2,
+        "num": 3,
+        "sum": 4,
+        "sum_squares": 5,
+        "bucket_limits": [1, 2],
+        "bucket_counts": [1, 2],
+    },
+    "add_tensor": {"tag": TAG, "tensor": np.arange(4)},
+    "add_text": {"tag": TAG, "text_string": "words"},
+    "add_image": {"tag": TAG, "img_tensor": RNG.random((3, 4, 5))},
+    "add_images": {"tag": TAG, "img_tensor": RNG.random((2, 3, 4, 5))},
+    "add_image_with_boxes": {"tag": TAG, "img_tensor": RNG.random((3, 9, 9)), "box_tensor": [[1, 2, 5, 6]] * 2},
+    "add_figure": {"tag": TAG, "figure": Figure(figsize=(0.1, 0.1))},
+    "add_video": {"tag": TAG, "vid_tensor": RNG.random((1, 2, 3, 8, 8))},
+    "add_audio": {"tag": TAG, "snd_tensor": np.zeros(10)},
+    "add_pr_curve": {"tag": TAG, "labels": [1, 0], "predictions": [0.9, 0.1]},
+    "add_pr_curve_raw": {"tag": TAG, **{name: [1, 2] for name in (*COUNTS, "precision", "recall")}},
+    "add_mesh": {"tag": TAG, "vertices": RNG.random((4, 3)), "colors": RNG.random((4, 3)), "faces": [[0, 1, 2]]},
+    "add_hparams": {"hparam_dict": {"rate": 0.1}, "metric_dict": {TAG: 0.5}},
+    "add_custom_scalars": {"layout": {"c": {"t": ["Multiline", ["s"]]}}},
+    "add_custom_scalars_multilinechart": {"tags": ["s"]},
+    "add_custom_scalars_marginchart": {"tags": ["a", "b", "c"]},
+    "add_graph": {"model": b"\n\x10\n\x01a\x12\x0bPlaceholder"},
+    "add_onnx_graph": {},
+    "add_embedding": {"mat": np.eye(2), "metadata": ["a", "b"], "label_img": RNG.random((2, 3, 4, 4)), "tag": TAG},
+}
+# Yes or no in the way of Python, where any object will do; and what goes to torch as it is.
+UNCHECKED = {"copy", "close", "new_style", "double_precision", "verbose", "use_strict_trace", "input_to_model"}
+# In weights of raw curves there is nothing to store.
+UNUSED = {("add_pr_curve_raw", "weights")}
+CALLED = {"global_step": "step", "layout": "chart", "onnx_model_file": "prototxt"}
+
+EVENT_ARGUMENTS = {"event": ("event", "step", "walltime"), "summary": ("summary", "global_step", "walltime")}
+
+CASES = [
+    (method, argument)
+    for method in GOOD
+    for argument in inspect.signature(getattr(SummaryWriter, method)).parameters
+    if argument not in {"self", *UNCHECKED} and (method, argument) not in UNUSED
+]
+
+
+def faults(argument, label, value, exc):
+    """Return what is wrong with a refusal."""
+    if type(exc) not in {TypeError, ValueError}:
+        yield f"{label}: {type(exc).__name__}, want TypeError or ValueError"
+        return
+    text = str(exc)
+    names = {repr(TAG), f"tag '{TAG}/", argument, CALLED.get(argument, argument)}
+    if "tag" in argument and isinstance(value, str):
+        names.add(f"tag {str.__str__(value)!r}")
+    if isinstance(value, dict):  # what is wrong is one of its keys or values
+        names |= {f"tag {key!r}" for key in value} | {"tag must be"}
+    if not any(name in text for name in names):
+        yield f"{label}: names neither tag nor argument: {text[:200]}"
+    got = {"got", type(value).__name__, "empty"}
+    if isinstance(value, str):
+        got.add(repr(str.__str__(value)))
+    if isinstance(value, dict):
+        got |= {f"is {type(one).__name__}" for one in value.values()} | {type(one).__name__ for one in value.values()}
+        got |= {type(one).__name__ for inner in value.values() if isinstance(inner, dict) for one in inner.values()}
+    if not any(word in text for word in got):
+        yield f"{label}: does not say what it got: {text[:200]}"
+    if len(text) > 1000:
+        yield f"{label}: {len(text)} characters"
+
+
+def test_every_method_is_called_here():
+    assert GOOD.keys() == {name for name in dir(SummaryWriter) if name.startswith("add_")}
+
+
+@pytest.mark.parametrize("method", [method for method in GOOD if method != "add_onnx_graph"])
+def test_the_good_arguments_are_good(method, tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        getattr(writer, method)(**GOOD[method])
+        assert writer.flush(PATIENCE_SECS)
+        assert writer.stats().dropped == 0
+
+
+@pytest.mark.parametrize(("method", "argument"), CASES)
+def test_a_bad_argument_is_refused_in_words_or_stored(method, argument, tmp_path, caplog):
+    if method == "add_onnx_graph":
+        pytest.importorskip("onnx")
+    found = []
+    with SummaryWriter(tmp_path, flush_secs=1000.0) as writer, caplog.at_level(logging.WARNING):
+        for label, value in HOSTILE.items():
+            try:
+                getattr(writer, method)(**{**GOOD[method], argument: value})
+            except FileNotFoundError:  # noqa: PERF203 (each value on its own is the point)
+                assert method == "add_onnx_graph"
+            except Exception as exc:
+                found += faults(argument, label, value, exc)
+        assert writer.flush(PATIENCE_SECS)
+        assert writer.stats().dropped == 0
+    assert found == []
+    assert [record.getMessage() for record in caplog.records if "cannot be" in record.getMessage()] == []
+    assert {status for path in (tmp_path, *tmp_path.rglob("*/")) for status in statuses(path)} <= {"clean"}
+    for _ in read_events(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("message", "argument"),
+    [(message, argument) for message in EVENT_ARGUMENTS for argument in EVENT_ARGUMENTS[message]],
+)
+def test_a_bad_event_is_refused_in_words_or_stored(message, argument, tmp_path):
+    from tbwriter._pb import tfevents_pb2 as pb
+
+    found = []
+    make = {"event": pb.Event, "summary": pb.Summary}[message]
+    classes = {"message class": pb.Event, "other message": pb.SourceMetadata()}
+    with SummaryWriter(tmp_path) as writer:
+        add = getattr(writer.file_writer, f"add_{message}")
+        for label, value in {**HOSTILE, **classes}.items():
+            try:
+                add(**{message: make(), argument: value})
+            except Exception as exc:  # noqa: PERF203
+                found += faults(message, label, value, exc)
+        assert writer.flush(PATIENCE_SECS)
+        assert writer.stats().dropped == 0
+    assert found == []
+
+
+@pytest.mark.parametrize("argument", ["global_step", "walltime"])
+def test_a_bad_block_is_refused_in_words(argument, tmp_path):
+    found = []
+    with SummaryWriter(tmp_path) as writer:
+        for label, value in list(HOSTILE.items())[1:]:  # None is no argument
+            try:
+                with writer.use_metadata(**{argument: value}):
+                    writer.add_scalar(TAG, 1.0)
+            except Exception as exc:  # noqa: PERF203
+                found += faults("use_metadata", label, value, exc)
+    assert found == []
+
+
+def test_a_figure_that_cannot_be_drawn_is_refused_by_tag(tmp_path):
+    figure = Figure()
+    figure.text(0, 0, r"$\nothing$")
+    huge = Figure(figsize=(1e6, 1e6))
+    with SummaryWriter(tmp_path) as writer:
+        with pytest.raises(TypeError, match=r"^tag 'f': got type .*, want a matplotlib figure"):
+            writer.add_figure("f", Figure)
+        for one in (figure, huge):
+            with pytest.raises(ValueError, match=r"^tag 'f': got Figure .*, which matplotlib cannot draw: "):
+                writer.add_figure("f", one)
+
+
+def test_a_file_that_is_no_onnx_model_is_refused_by_name(tmp_path):
+    pytest.importorskip("onnx")
+    path = tmp_path / "net.onnx"
+    path.write_bytes(b"\xff" * 9)
+    with SummaryWriter(tmp_path / "run") as writer:
+        with pytest.raises(ValueError, match=r"^prototxt must be the path of an ONNX model, got '.*net\.onnx': "):
+            writer.add_onnx_graph(path)
+        with pytest.raises(FileNotFoundError):
+            writer.add_onnx_graph(tmp_path / "none.onnx")
+
+
+def test_a_module_that_torch_cannot_trace_is_refused_in_words(tmp_path):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("tensorboard")
+    wanted = r"^model must be one that torch can trace, got Linear and input_to_model "
+    with SummaryWriter(tmp_path) as writer, pytest.raises(ValueError, match=wanted):
+        writer.add_graph(torch.nn.Linear(2, 2), torch.zeros(1, 3))
