@@ -60,7 +60,6 @@ class PartEncoder:
         Neighbouring scalars become one Event, with the first one's wall time, where they have one step and different
         tags and no wall time is moved by more than its entry allows.
         """
-        self._parts = []
         for kind, same in itertools.groupby(entries, type):
             if kind is tuple:
                 self._add_plain([*same], coalesce=coalesce)
@@ -68,7 +67,8 @@ class PartEncoder:
                 for entry in same:
                     self._add_other(entry)
         self._end_block()
-        return self._parts
+        parts, self._parts = self._parts, []  # what is stored is kept here no longer
+        return parts
 
     def _add_plain(self, scalars: list[Any], *, coalesce: bool) -> None:
         """Add neighbouring scalars.
