@@ -12,6 +12,8 @@ COALESCE_SECS = 0.1
 """Scalars of one step whose wall times lie this close together share an Event."""
 
 
+# What the objects around a summary's data take: the summary, its array's header and those of views, tuples, numbers.
+_PENDING_BYTES = 600
 SMALL_GROUP = 16
 """So many scalars of one step, packed, hold no more memory than one alone: they are counted by number."""
 
@@ -102,19 +104,19 @@ Item = Entry | SubRun | Points
 def size_of(item: Item) -> int:
     """Return the memory that an item holds, in bytes, as the queue counts it; 0 for what is counted by number."""
     if isinstance(item, SubRun):
-        return 300 + size_of(item.entry)
+        return 100 + size_of(item.entry)
     if isinstance(item, Scalars):
         return 0 if len(item.tags) <= SMALL_GROUP else 200 + 12 * len(item.tags)
     if isinstance(item, Series):
         return 200 + 20 * len(item.values)
     if isinstance(item, Pending):
-        return 200 + item.summary.nbytes
+        return _PENDING_BYTES + item.summary.nbytes
     if isinstance(item, GraphEvent):
-        return 200 + item.graph.nbytes
+        return _PENDING_BYTES + item.graph.nbytes
     if isinstance(item, Raw):
         return 100 + len(item.event)
     if isinstance(item, Points):
-        return 200 + item.embedding.nbytes
+        return _PENDING_BYTES + item.embedding.nbytes
     return 0
 
 

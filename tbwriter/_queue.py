@@ -22,8 +22,8 @@ _log = logging.getLogger(__name__)
 
 OnFull = Literal["block", "drop", "raise"]
 
-# What a scalar's tuple with its float, its time and a step costs in CPython, in bytes; a small group's no more.
-_ENTRY_BYTES = 240
+# What an entry of the queue costs in CPython beside what is counted for it, in bytes: all of a scalar or a small group.
+ENTRY_BYTES = 240
 # A worker that is woken this early writes batches that are large enough.
 _WAKE_AT = 8192
 
@@ -73,7 +73,7 @@ class EntryQueue:
         self._update_threshold()
 
     def _update_threshold(self) -> None:
-        limit = min(self._max_entries, (self._max_bytes - self._heavy) // _ENTRY_BYTES)
+        limit = min(self._max_entries, (self._max_bytes - self._heavy) // ENTRY_BYTES)
         self._wake_mark = min(limit, _WAKE_AT, self._max_entries // 2)
         self.threshold = -1 if self._watched else limit if self._woken else self._wake_mark
 
@@ -123,7 +123,7 @@ class EntryQueue:
             return False
         if size and not self._heavy:
             return True  # alone it may be larger than the whole queue
-        return self._heavy + len(self.entries) * _ENTRY_BYTES + (size or _ENTRY_BYTES) <= self._max_bytes
+        return self._heavy + len(self.entries) * ENTRY_BYTES + (size or ENTRY_BYTES) <= self._max_bytes
 
     def _wait_for_room(self, size: int) -> bool:
         self._woken = True

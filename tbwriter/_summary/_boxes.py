@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,7 +70,8 @@ class BoxedImage:
     @property
     def nbytes(self) -> int:
         """Memory held, in bytes."""
-        return int(self.image.nbytes + self.boxes.nbytes) + 60 * len(self.labels)
+        held = sum(map(sys.getsizeof, self.labels)) + 8 * len(self.labels)
+        return int(self.image.nbytes + self.boxes.nbytes) + held
 
     def values(self, first: bool) -> Sequence[pb.Summary.Value]:
         """Draw, encode, and return the one Value. Boxes that are not finite are left out: training has diverged."""

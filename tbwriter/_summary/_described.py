@@ -9,7 +9,7 @@ from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DescribedScalar:
     """A scalar whose card in TensorBoard has a title and a text of its own.
 

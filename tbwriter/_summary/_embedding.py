@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +79,7 @@ class Embedding:
     def nbytes(self) -> int:
         """Memory held, in bytes."""
         held = self.points.nbytes + (0 if self.images is None else self.images.nbytes)
-        return int(held) + sum(60 * len(row) for row in self.table)
+        return int(held) + sum(sys.getsizeof(row) + 8 + sum(map(sys.getsizeof, row)) for row in self.table)
 
     def files(self) -> Iterator[tuple[str, bytes]]:
         """Yield the names and contents of the files in `folder`; everything costly happens here, in the worker."""

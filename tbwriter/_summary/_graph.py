@@ -13,6 +13,7 @@ from tbwriter._summary import _event
 # Beyond this TensorBoard's server leaves an attribute out of what it sends, and says so under the same name.
 _MAX_ATTRIBUTE_BYTES = 1024
 _LARGE = "_too_large_attrs"
+_WEIGHT_BYTES = 400  # what the name and the shape of a weight take
 
 # ONNX's TensorProto.DataType -> TensorFlow's DataType, as which TensorBoard shows it.
 _ONNX_TYPES = {
@@ -37,11 +38,11 @@ _ONNX_TYPES = {
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph that waits to be stored; all but its copy and the check of it happens in the worker."""
+    """A graph that waits to be stored, as bytes; all but the check of them and a copy happens in the worker."""
 
-    source: plugins.GraphDef | _OnnxGraph
-    nbytes: int
-    """Memory held, in bytes."""
+    data: bytes
+    """A serialised GraphDef, or what `onnx` says."""
+    onnx: _Onnx | None = None
 
     @classmethod
     def of(cls, data: bytes) -> Graph:
@@ -51,9 +52,10 @@ class Graph:
             ValueError: it is none.
         """
         try:
-            return cls(plugins.GraphDef.FromString(data), len(data))
+            plugins.GraphDef.FromString(data)
         except Exception as exc:  # DecodeError, of which protobuf's implementations have one each
             raise ValueError(f"model must be a serialised GraphDef, got {len(data)} other bytes: {exc}") from exc
+        return cls(data)
 
     @classmethod
     def of_onnx(cls, graph: Any) -> Graph:
@@ -62,11 +64,16 @@ class Graph:
         copy.input.extend(graph.input)
         copy.node.extend(graph.node)
         weights = [_Weight(weight.name, tuple(weight.dims), weight.data_type) for weight in graph.initializer]
-        return cls(_OnnxGraph(copy, weights), copy.ByteSize() + 100 * len(weights))
+        return cls(copy.SerializeToString(), _Onnx(type(graph), weights))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        return len(self.data) + (_WEIGHT_BYTES * len(self.onnx.weights) if self.onnx else 0)
 
     def event(self, step: int, wall_time: float) -> bytes:
         """Return the serialised Event, without attributes of more than 1 kB."""
-        graph = self.source if isinstance(self.source, plugins.GraphDef) else self.source.graph_def()
+        graph = self.onnx.graph_def(self.data) if self.onnx else plugins.GraphDef.FromString(self.data)
         _slim(graph)
         return pb.Event(wall_time=wall_time, step=step, graph_def=graph.SerializeToString()).SerializeToString()
 
@@ -88,26 +95,27 @@ class _Weight(NamedTuple):
     data_type: int
 
 
-class _OnnxGraph(NamedTuple):
-    """A copy of an `onnx.GraphProto`."""
+class _Onnx(NamedTuple):
+    """What a model of ONNX is beside its inputs and operators."""
 
-    graph: Any
-    """Its inputs and operators."""
+    kind: Any
+    """The class `onnx.GraphProto`."""
     weights: list[_Weight]
 
-    def graph_def(self) -> plugins.GraphDef:
-        """Return its inputs, its weights and its operators as a GraphDef."""
+    def graph_def(self, data: bytes) -> plugins.GraphDef:
+        """Return serialised inputs and operators, and the weights, as a GraphDef."""
+        graph = self.kind.FromString(data)
         names = _Names()
         weights = {weight.name for weight in self.weights}
         nodes = [
             _leaf(names.of(value.name), "Placeholder", value.type.tensor_type)
-            for value in self.graph.input
+            for value in graph.input
             if value.name not in weights
         ]
         for weight in self.weights:
             shape = _event.shape(*weight.dims)
             nodes.append(_node(names.of(weight.name), "Const", _ONNX_TYPES.get(weight.data_type, pb.DT_INVALID), shape))
-        for index, operator in enumerate(self.graph.node):
+        for index, operator in enumerate(graph.node):
             outputs = [output for output in operator.output if output]
             name = names.of(outputs[0] if outputs else operator.name or f"{operator.op_type}_{index}")
             for output in outputs[1:]:

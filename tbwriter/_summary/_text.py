@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +50,7 @@ class Text:
     @property
     def nbytes(self) -> int:
         """Memory held, in bytes."""
-        return sum(map(len, self.items))
+        return sum(map(sys.getsizeof, self.items)) + 8 * len(self.items)
 
     def values(self, first: bool) -> Sequence[pb.Summary.Value]:
         """Return the one Value."""

@@ -172,7 +172,8 @@ with SummaryWriter(logdir, max_file_size=1_000_000) as writer:
         for step in range(part * 5_000, part * 5_000 + 5_000):
             {add}
         writer.flush()
-        marks.append([tracemalloc.get_traced_memory()[0] // 1024, resident()])
+        now = resident()  # after a collection, with which Python also gives up the objects that it keeps for reuse
+        marks.append([tracemalloc.get_traced_memory()[0] // 1024, now])
 say(json.dumps(marks))
 """
 

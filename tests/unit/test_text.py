@@ -54,10 +54,6 @@ def test_the_first_value_carries_the_metadata_and_later_ones_none():
     assert not value_of("a", first=False).HasField("metadata")
 
 
-def test_nbytes_is_the_memory_that_waits():
-    assert Text.of("note", ["é", "abc"]).nbytes == 5
-
-
 @pytest.mark.parametrize(
     "text", [None, 7, 1.5, b"bytes", {"a": "b"}, {"a"}, ["a", 7], ["a", None], [b"a"], np.array([1.5]), object()]
 )
