@@ -21,17 +21,9 @@ from tbwriter._summary._scalar import ScalarEncoder
 from tbwriter._summary._series import Rows, as_series, rows
 from tbwriter._summary._tensor import Tensor
 from tbwriter._summary._text import Text
-from tbwriter._summary._values import (
-    as_array,
-    as_number,
-    as_scalar,
-    as_step,
-    as_wall_time,
-    check_tag,
-    check_text,
-    describe,
-)
+from tbwriter._summary._values import as_array, as_number, as_scalar, as_step, as_wall_time
 from tbwriter._summary._video import Video
+from tbwriter._summary._words import check_tag, check_text, describe
 
 __all__ = [
     "CONFIG_NAME",

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _image, _pixels
-from tbwriter._summary._values import as_argument, as_array, describe, items_of, text_of
+from tbwriter._summary._values import as_argument, as_array, items_of, text_of
+from tbwriter._summary._words import describe
 
 _COLOR = "red"
 _LINE_WIDTH = 2

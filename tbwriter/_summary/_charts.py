@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
-from tbwriter._summary._values import check_tag, describe
+from tbwriter._summary._words import check_tag, describe
 
 PLUGIN = "custom_scalars"
 TAG = "custom_scalars__config__"

@@ -15,7 +15,8 @@ from google.protobuf import text_format
 
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._summary import _pixels
-from tbwriter._summary._values import as_array, check_tag, describe, items_of, text_of
+from tbwriter._summary._values import as_array, items_of, text_of
+from tbwriter._summary._words import check_tag, describe
 
 CONFIG_NAME = "projector_config.pbtxt"
 _MAX_SPRITE_SIDE = 8192

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary._scalar import varint
-from tbwriter._summary._values import describe
+from tbwriter._summary._words import describe
 
 _Message = TypeVar("_Message", bound=Message)
 

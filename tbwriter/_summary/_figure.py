@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tbwriter._summary._pixels import Pixels
-from tbwriter._summary._values import describe
+from tbwriter._summary._words import describe
 
 
 def draw(tag: str, figures: Any, *, close: bool) -> Pixels:

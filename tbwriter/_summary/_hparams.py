@@ -13,7 +13,8 @@ import numpy as np
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
-from tbwriter._summary._values import as_number, check_tag, describe, dtype_name, items_of, text_of
+from tbwriter._summary._values import as_number, items_of, text_of
+from tbwriter._summary._words import check_tag, describe, dtype_name
 
 PLUGIN = "hparams"
 EXPERIMENT_TAG = "_hparams_/experiment"

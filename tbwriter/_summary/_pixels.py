@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tbwriter._summary._values import as_array, describe
+from tbwriter._summary._values import as_array
+from tbwriter._summary._words import describe
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
-from tbwriter._summary._values import as_array, describe
+from tbwriter._summary._values import as_array
+from tbwriter._summary._words import describe
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tbwriter._summary._scalar import step_field, value_prefix, varint, wall_time_field
-from tbwriter._summary._values import EXACT_INT, as_array, describe
+from tbwriter._summary._values import EXACT_INT, as_array
+from tbwriter._summary._words import describe
 
 _log = logging.getLogger(__name__)
 

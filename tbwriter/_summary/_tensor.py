@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
-from tbwriter._summary._values import as_array, dtype_name
+from tbwriter._summary._values import as_array
+from tbwriter._summary._words import dtype_name
 
 PLUGIN = "tensor"
 

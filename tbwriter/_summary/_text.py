@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
-from tbwriter._summary._values import describe
+from tbwriter._summary._words import describe
 
 PLUGIN = "text"
 

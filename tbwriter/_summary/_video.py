@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _image, _pixels
-from tbwriter._summary._values import as_argument, describe
+from tbwriter._summary._values import as_argument
+from tbwriter._summary._words import describe
 
 # Browsers show frames that are shorter than this for 100 ms. GIF counts in 10 ms.
 _MIN_FRAME_MS = 20
