@@ -29,10 +29,11 @@ class ArrayMethods(Adding):
 
         Args:
             tag: as in `add_scalar`.
-            values: an array or tensor of any shape, of bool, integers or floats, bfloat16 included.
+            values: an array or tensor of any shape, of bool, integers or floats, bfloat16 included; what a masked
+                array hides is NaN.
             global_step: as in `add_scalar`.
-            bins: the default makes at most 64 buckets between the data's own minimum and maximum; or their number,
-                their edges, or a rule of `numpy.histogram_bin_edges`.
+            bins: the default makes at most 64 buckets between the data's own minimum and maximum; or their number, up
+                to 100,000, their edges, or a rule of `numpy.histogram_bin_edges`.
             walltime: as in `add_scalar`.
             max_bins: merges neighbours until at most so many are left.
             copy: False saves a copy; then the array must not be changed until it is flushed.
@@ -95,7 +96,8 @@ class ArrayMethods(Adding):
 
         Args:
             tag: as in `add_scalar`.
-            tensor: an array or tensor of any shape, of bool, integers, floats, bfloat16 or complex numbers.
+            tensor: an array or tensor of any shape, of bool, integers, floats, bfloat16 or complex numbers. What a
+                masked array hides is NaN, in bools and integers 0.
             global_step: as in `add_scalar`.
             walltime: as in `add_scalar`.
             copy: as in `add_histogram`.
@@ -117,7 +119,7 @@ class ArrayMethods(Adding):
             walltime: as in `add_scalar`.
 
         Raises:
-            TypeError, ValueError: no text. WriterClosedError: after `close`.
+            TypeError, ValueError: no text, or 2 GiB and more. WriterClosedError: after `close`.
         """
         tag = _summary.check_tag(tag)
         text = _summary.Text.of(tag, text_string, suffix="/text_summary")

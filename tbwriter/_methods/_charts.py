@@ -39,11 +39,11 @@ class ChartMethods(ScalarMethods):
         Args:
             tag: as in `add_scalar`.
             labels: the truth, bool or from 0 to 1, of any shape.
-            predictions: as many probabilities from 0 to 1. What is NaN is left out, what lies beyond is taken as 0
-                or 1; both are said once a tag.
+            predictions: as many probabilities from 0 to 1. What is NaN, here or in the others, is left out, what lies
+                beyond is taken as 0 or 1; both are said once a tag.
             global_step: as in `add_scalar`.
-            num_thresholds: how many, equally spaced from 0 to 1; any number from 2 on.
-            weights: a number, or one for each prediction.
+            num_thresholds: how many, equally spaced from 0 to 1; from 2 to 100,000.
+            weights: a number, or one for each prediction; together within float32.
             walltime: as in `add_scalar`.
             copy: as in `add_histogram`.
 
@@ -81,10 +81,11 @@ class ChartMethods(ScalarMethods):
         Args:
             tag: as in `add_scalar`.
             true_positive_counts: one for each threshold, the thresholds equally spaced from 0 to 1; so are the others.
+                Finite as float32: TensorBoard fails for the whole tag otherwise.
             false_positive_counts: see there.
             true_negative_counts: see there.
             false_negative_counts: see there.
-            precision: see there.
+            precision: one for each threshold; NaN is 0/0.
             recall: see there.
             global_step: as in `add_scalar`.
             num_thresholds: for torch's sake; how many there are is what the arrays say.
@@ -92,7 +93,7 @@ class ChartMethods(ScalarMethods):
             walltime: as in `add_scalar`.
 
         Raises:
-            TypeError, ValueError: no numbers, or of different lengths. WriterClosedError: after `close`.
+            TypeError, ValueError: no such numbers, or of different lengths. WriterClosedError: after `close`.
         """
         del weights
         tag = _summary.check_tag(tag)
@@ -129,8 +130,9 @@ class ChartMethods(ScalarMethods):
             vertices: coordinates, of shape (batch, n, 3) or (n, 3).
             colors: RGB of the vertices, of their shape: integers from 0 to 255; floats from 0 to 1, or to 255 where
                 one is above 1.
-            faces: for each the indices of three vertices, of shape (batch, m, 3) or (m, 3).
-            config_dict: camera, lights and material for the view, as TensorBoard's mesh plugin takes them.
+            faces: for each the indices of three vertices, of shape (batch, m, 3) or (m, 3): whole numbers.
+            config_dict: camera, lights and material for the view, as TensorBoard's mesh plugin takes them. JSON has
+                neither NaN nor infinity.
             global_step: as in `add_scalar`.
             walltime: as in `add_scalar`.
             copy: as in `add_histogram`.
@@ -162,8 +164,8 @@ class ChartMethods(ScalarMethods):
         row: TensorBoard has one a directory, so that it goes into a sub-run, and so does a call with a `run_name`.
 
         Args:
-            hparam_dict: name -> value. Bools, numbers and text are stored as such, anything else as its text; None is
-                left out.
+            hparam_dict: name -> value. Bools, numbers and text are stored as such, anything else as its text, lists,
+                NaN and infinity among it; None is left out.
             metric_dict: tag -> value, as in `add_scalar`; scalars of this run.
             hparam_domain_discrete: name -> the values that it can take. TensorBoard then takes the columns of all runs
                 from this call: the hyper-parameters and metrics that it does not name vanish from the table.

@@ -26,7 +26,7 @@ class MediaMethods(Adding):
         Args:
             tag: as in `add_scalar`.
             img_tensor: an array or tensor with 1, 3 or 4 channels. uint8 as it is; floats from 0 to 1, clipped, NaN
-                black; other integers clipped to 0 to 255; bool black and white.
+                black; other integers clipped to 0 to 255; bool black and white. What a masked array hides is black.
             global_step: as in `add_scalar`.
             walltime: as in `add_scalar`.
             dataformats: which dimension is which: an order of C, H and W, or of H and W; with N, a batch as in
@@ -85,7 +85,7 @@ class MediaMethods(Adding):
             box_tensor: of shape (n, 4): left, top, right and bottom in pixels; those that are not finite are left out.
             global_step: as in `add_scalar`.
             walltime: as in `add_scalar`.
-            rescale: a factor for the size of the picture.
+            rescale: a factor for the size of the picture, up to 134 million pixels.
             dataformats: as in `add_image`.
             labels: a text for each box.
             copy: as in `add_histogram`.
@@ -122,7 +122,8 @@ class MediaMethods(Adding):
             walltime: as in `add_scalar`.
 
         Raises:
-            TypeError: no figure. ValueError: figures of different size; a tag used for another kind.
+            TypeError: no figure. ValueError: figures of different size, or that matplotlib cannot draw; a tag used for
+                another kind.
             ImportError: matplotlib or Pillow is missing. WriterClosedError: after `close`.
         """
         tag = _summary.check_tag(tag)
@@ -146,14 +147,14 @@ class MediaMethods(Adding):
             tag: as in `add_scalar`; of an image or a video.
             vid_tensor: an array or tensor with 1, 3 or 4 channels; numbers as in `add_image`.
             global_step: as in `add_scalar`.
-            fps: frames a second; a GIF counts in hundredths of a second and browsers show at most 50.
+            fps: frames a second; a GIF counts in hundredths of a second, up to 655 s, and browsers show at most 50.
             walltime: as in `add_scalar`.
             dataformats: which dimension is which: an order of N, T (time), C, H and W; N and C may be missing.
             copy: as in `add_histogram`.
 
         Raises:
-            TypeError, ValueError: shape or dtype do not fit. ImportError: Pillow is missing.
-            WriterClosedError: after `close`.
+            TypeError, ValueError: shape or dtype do not fit, or a GIF cannot hold it: more than 65,535 pixels a side.
+            ImportError: Pillow is missing. WriterClosedError: after `close`.
         """
         tag = _summary.check_tag(tag)
         video = _summary.Video.of(tag, vid_tensor, dataformats, fps=fps, copy=copy)
@@ -175,7 +176,7 @@ class MediaMethods(Adding):
             tag: as in `add_scalar`.
             snd_tensor: of shape (frames,), (frames, channels) or (channels, frames), 1 or 2 channels. Floats from -1
                 to 1, clipped, NaN silent; int8, uint8, int16 and int32 over their whole range; other integers as
-                16-bit samples.
+                16-bit samples. What a masked array hides is silent.
             global_step: as in `add_scalar`.
             sample_rate: frames a second.
             walltime: as in `add_scalar`.

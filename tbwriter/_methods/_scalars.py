@@ -48,7 +48,8 @@ class ScalarMethods(Adding):
         Args:
             tag: any non-empty text; stored byte for byte.
             scalar_value: any real number, or an array or tensor of size 1 on any device. Stored as the nearest
-                float32, the one type that both TensorBoard readers draw; NaN and infinities are drawn too.
+                float32, the one type that both TensorBoard readers draw; NaN and infinities are drawn too. A masked
+                number is NaN.
             global_step: any integer-like value within int64; None is 0.
             walltime: seconds since 1970; None is now.
             new_style: accepted for torch's sake: the stored form is the one that both readers draw either way.
