@@ -1,16 +1,11 @@
-"""Good arguments for every method of SummaryWriter, by name; for `add_onnx_graph` there are none without a file."""
+"""Good arguments for every method of SummaryWriter, by name."""
 
 import numpy as np
+import pytest
 
 TAG = "the/tag"
 RNG = np.random.default_rng(0)
 COUNTS = ("true_positive_counts", "false_positive_counts", "true_negative_counts", "false_negative_counts")
-
-
-def figure():
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(0.1, 0.1))
 
 
 GOOD = {
@@ -34,7 +29,7 @@ GOOD = {
     "add_image": {"tag": TAG, "img_tensor": RNG.random((3, 4, 5))},
     "add_images": {"tag": TAG, "img_tensor": RNG.random((2, 3, 4, 5))},
     "add_image_with_boxes": {"tag": TAG, "img_tensor": RNG.random((3, 9, 9)), "box_tensor": [[1, 2, 5, 6]] * 2},
-    "add_figure": {"tag": TAG, "figure": figure()},
+    "add_figure": {"tag": TAG},
     "add_video": {"tag": TAG, "vid_tensor": RNG.random((1, 2, 3, 8, 8))},
     "add_audio": {"tag": TAG, "snd_tensor": np.zeros(10)},
     "add_pr_curve": {"tag": TAG, "labels": [1, 0], "predictions": [0.9, 0.1]},
@@ -48,3 +43,15 @@ GOOD = {
     "add_onnx_graph": {},
     "add_embedding": {"mat": np.eye(2), "metadata": ["a", "b"], "label_img": RNG.random((2, 3, 4, 4)), "tag": TAG},
 }
+_NEEDS = {"add_figure": "matplotlib", "add_onnx_graph": "onnx"}
+
+
+def arguments(method):
+    """Return good arguments for a method, none for `add_onnx_graph`; skip the test where its package is missing."""
+    if method in _NEEDS:
+        pytest.importorskip(_NEEDS[method])
+    if method == "add_figure":
+        from matplotlib.figure import Figure
+
+        return {**GOOD[method], "figure": Figure(figsize=(0.1, 0.1))}
+    return GOOD[method]

@@ -9,14 +9,13 @@ import logging
 
 import pytest
 from event_files import statuses
+from every_method import GOOD, TAG, arguments
 from hostile import HOSTILE
 from storage import PATIENCE_SECS
 
 from tbwriter import SummaryWriter, read_events
 
 pytest.importorskip("PIL.Image")
-pytest.importorskip("matplotlib")
-from every_method import GOOD, TAG
 
 # Yes or no in the way of Python, where any object will do; and what goes to torch as it is.
 UNCHECKED = {"copy", "close", "new_style", "double_precision", "verbose", "use_strict_trace", "input_to_model"}
@@ -66,20 +65,18 @@ def test_every_method_is_called_here():
 @pytest.mark.parametrize("method", [method for method in GOOD if method != "add_onnx_graph"])
 def test_the_good_arguments_are_good(method, tmp_path):
     with SummaryWriter(tmp_path) as writer:
-        getattr(writer, method)(**GOOD[method])
+        getattr(writer, method)(**arguments(method))
         assert writer.flush(PATIENCE_SECS)
         assert writer.stats().dropped == 0
 
 
 @pytest.mark.parametrize(("method", "argument"), CASES)
 def test_a_bad_argument_is_refused_in_words_or_stored(method, argument, tmp_path, caplog):
-    if method == "add_onnx_graph":
-        pytest.importorskip("onnx")
-    found = []
+    found, good = [], arguments(method)
     with SummaryWriter(tmp_path, flush_secs=1000.0) as writer, caplog.at_level(logging.WARNING):
         for label, value in HOSTILE.items():
             try:
-                getattr(writer, method)(**{**GOOD[method], argument: value})
+                getattr(writer, method)(**{**good, argument: value})
             except FileNotFoundError:  # noqa: PERF203 (each value on its own is the point)
                 assert method == "add_onnx_graph"
             except Exception as exc:
@@ -129,6 +126,7 @@ def test_a_bad_block_is_refused_in_words(argument, tmp_path):
 
 
 def test_a_figure_that_cannot_be_drawn_is_refused_by_tag(tmp_path):
+    pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
     figure = Figure()

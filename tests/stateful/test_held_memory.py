@@ -6,6 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
+from every_method import GOOD
 from storage import PATIENCE_SECS
 from waiting import wait_until
 
@@ -14,8 +15,6 @@ from tbwriter._entries import size_of
 from tbwriter._queue import ENTRY_BYTES
 
 pytest.importorskip("PIL.Image")
-pytest.importorskip("matplotlib")
-from every_method import GOOD
 
 CALLS = 50
 MANY = [f"key{number}" for number in range(50)]
