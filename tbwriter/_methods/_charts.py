@@ -18,7 +18,7 @@ class ChartMethods(ScalarMethods):
 
     def _reset(self) -> None:
         super()._reset()
-        self._layout: dict[str, dict[str, _summary.Chart]] = {}
+        self._layout = _summary.Layout()
         self._trial: dict[str, dict[str, _summary.HParam]] = {}  # "" -> the hyper-parameters of the run itself
         self._trial_numbers = itertools.count(1)
 
@@ -267,7 +267,6 @@ class ChartMethods(ScalarMethods):
         self._add_layout({category: {title: _summary.check_chart(title, kind, tags)}})
 
     def _add_layout(self, layout: dict[str, dict[str, _summary.Chart]]) -> None:
-        for category, charts in layout.items():
-            self._layout.setdefault(category, {}).update(charts)
+        self._layout.update(layout)
         # The layout itself and no copy: of several calls, from whatever threads, the last one that is stored has all.
         self._add("layout", _summary.CustomScalars(self._layout), "layout", None, None, bounded=False)

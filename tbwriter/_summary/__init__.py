@@ -3,7 +3,7 @@
 from tbwriter._summary._audio import Audio
 from tbwriter._summary._boxes import BoxedImage
 from tbwriter._summary._budget import Bounded, Budget
-from tbwriter._summary._charts import Chart, CustomScalars, check_chart, check_layout
+from tbwriter._summary._charts import Chart, CustomScalars, Layout, check_chart, check_layout
 from tbwriter._summary._decode import Event, Value, decode
 from tbwriter._summary._described import DescribedScalar
 from tbwriter._summary._embedding import CONFIG_NAME, Embedding
@@ -43,6 +43,7 @@ __all__ = [
     "Histogram",
     "HistogramRaw",
     "Images",
+    "Layout",
     "Metadata",
     "Outliner",
     "PrCurve",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from tbwriter._pb import plugins_pb2 as plugins
@@ -26,7 +26,7 @@ class Chart(NamedTuple):
     """Regular expressions of a multiline chart's tags; of a margin chart value, lower and upper bound."""
 
 
-Layout = Mapping[str, Mapping[str, Chart]]
+Charts = Mapping[str, Mapping[str, Chart]]
 """Category -> title -> chart, in the order in which they show."""
 
 
@@ -78,11 +78,42 @@ def check_chart(title: str, kind: str, tags: Any) -> Chart:
     return Chart("Multiline", names)
 
 
-@dataclass(frozen=True)
+class Layout:
+    """The charts that a writer was given so far; it grows in any thread and is encoded in the worker's."""
+
+    def __init__(self, charts: Charts | None = None) -> None:
+        self.charts: dict[str, dict[str, Chart]] = {}
+        self.changes = 0
+        self.encoded = 0
+        """How many changes the layout had that was encoded last."""
+        self.update(charts or {})
+
+    def update(self, charts: Charts) -> None:
+        """Add charts, or put them in the place of those of the same category and title."""
+        for category, titles in charts.items():
+            self.charts.setdefault(category, {}).update(titles)
+        self.changes += 1
+
+    def proto(self) -> plugins.Layout:
+        """Return it as it is now."""
+        return plugins.Layout(
+            category=[
+                plugins.Category(title=category, chart=[_chart(title, chart) for title, chart in list(charts.items())])
+                for category, charts in list(self.charts.items())  # which another thread may just add to
+            ]
+        )
+
+
+@dataclass
 class CustomScalars:
-    """A whole layout, as it is when it is stored; TensorBoard shows the last one of a run."""
+    """A whole layout, as it is when it is stored; TensorBoard shows the last one of a run.
+
+    Of many that wait the first one has all, and the others are nothing more.
+    """
 
     layout: Layout
+    encoded: int = field(default=0, init=False)
+    """As the layout's, of this one: what found no room in a file is encoded again."""
 
     @property
     def tag(self) -> str:
@@ -91,18 +122,16 @@ class CustomScalars:
 
     @property
     def nbytes(self) -> int:
-        """Memory held, in bytes."""
-        return 500 * sum(map(len, list(self.layout.values())))
+        """Memory held beside the writer's own, in bytes."""
+        return 0
 
     def values(self, first: bool) -> Sequence[pb.Summary.Value]:
-        """Return the one Value."""
-        layout = plugins.Layout(
-            category=[
-                plugins.Category(title=category, chart=[_chart(title, chart) for title, chart in list(charts.items())])
-                for category, charts in list(self.layout.items())  # which another thread may just add to
-            ]
-        )
-        value = pb.Summary.Value(tag=TAG, tensor=_event.strings([layout.SerializeToString()]))
+        """Return the one Value, or none where it was encoded already as it is."""
+        layout, changes = self.layout, self.layout.changes
+        if layout.encoded == changes != self.encoded and not first:
+            return []
+        value = pb.Summary.Value(tag=TAG, tensor=_event.strings([layout.proto().SerializeToString()]))
+        layout.encoded = self.encoded = changes
         if first:
             value.metadata.CopyFrom(_event.metadata(PLUGIN, pb.DATA_CLASS_TENSOR))
         return [value]

@@ -17,6 +17,7 @@ from tbwriter._summary import (
     Graph,
     Histogram,
     Images,
+    Layout,
     PrCurveRaw,
     Text,
     check_hparams,
@@ -116,7 +117,7 @@ def test_the_end_of_a_trial_is_the_golden_record():
 
 def test_a_layout_of_charts_is_the_golden_record():
     layout = check_layout({"c": {"m": ["Multiline", ["loss"]]}})
-    assert first_record(CustomScalars(layout)) == RECORDS["custom_scalars"]
+    assert first_record(CustomScalars(Layout(layout))) == RECORDS["custom_scalars"]
 
 
 def test_a_graph_is_the_golden_record():

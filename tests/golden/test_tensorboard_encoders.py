@@ -13,6 +13,7 @@ from tbwriter._summary import (
     Histogram,
     HistogramRaw,
     Images,
+    Layout,
     PrCurve,
     ScalarEncoder,
     Tensor,
@@ -214,7 +215,7 @@ def test_an_experiment_with_domains_is_tensorboards():
 
 def test_a_layout_is_tensorboards():
     layout = {"losses": {"all": ["Multiline", ["loss.*", "val"]], "band": ["Margin", ["v", "lo", "hi"]]}}
-    (mine,) = ours(CustomScalars(check_layout(layout)))
+    (mine,) = ours(CustomScalars(Layout(check_layout(layout))))
     series = layout_pb2.MarginChartContent.Series(value="v", lower="lo", upper="hi")
     charts = [
         layout_pb2.Chart(title="all", multiline=layout_pb2.MultilineChartContent(tag=["loss.*", "val"])),
@@ -260,7 +261,7 @@ def test_serialised_events_are_tensorboards_byte_for_byte():
         PrCurve.of("pr", [True, False], [0.5, 0.1], num_thresholds=5, weights=None, copy=True, told=set()),
         *mesh("m", np.ones((1, 2, 3)), np.ones((1, 2, 3)), None, {"a": 1}, copy=True),
         trial_start(check_hparams({"lr": 0.1, "opt": "é"}), 1.5),
-        CustomScalars(check_layout({"c": {"t": ["Multiline", ["a"]]}})),
+        CustomScalars(Layout(check_layout({"c": {"t": ["Multiline", ["a"]]}}))),
         Tensor.of("t", np.float16([1.5, 2]), copy=True),
     ]
     for summary in summaries:

@@ -443,6 +443,16 @@ def test_layouts_add_up_and_the_last_one_stored_is_the_whole(writer, place):
     }
 
 
+def test_a_thousand_charts_one_by_one_are_stored_as_one_layout(writer, place):
+    for number in range(1000):
+        writer.add_custom_scalars_multilinechart([f"tag{number}"], title=f"chart {number}")
+    assert writer.flush(PATIENCE_SECS)
+    assert writer.stats().dropped == 0
+    _, stored = read(place)["custom_scalars__config__"][-1]
+    assert len(stored["default"]) == 1000
+    assert sum(path.stat().st_size for path in place.iterdir()) < 5_000_000
+
+
 # ---- tags of several parts, and of one kind
 
 

@@ -1,19 +1,39 @@
 import pytest
 
-from tbwriter._summary import CustomScalars, check_layout, decode, event
+from tbwriter._pb import plugins_pb2 as plugins
+from tbwriter._summary import CustomScalars, Layout, check_layout, decode, event
 
 LAYOUT = {"losses": {"all": ["Multiline", ["loss.*"]], "band": ["Margin", ["v", "lo", "hi"]]}, "other": {}}
 
 
 def test_a_layout_comes_back_as_it_was():
-    summary = CustomScalars(check_layout(LAYOUT))
+    summary = CustomScalars(Layout(check_layout(LAYOUT)))
     (read,) = decode(event(summary.values(True), 0, 1.0), {}).values
     assert read.data == {"losses": {"all": ("Multiline", ("loss.*",)), "band": ("Margin", ("v", "lo", "hi"))}}
     assert check_layout(read.data) == check_layout(LAYOUT)
 
 
+def test_of_many_layouts_that_wait_the_first_has_all_and_the_others_are_nothing_more():
+    layout = Layout()
+    waiting = [CustomScalars(layout) for _ in range(3)]
+    for number in range(3):
+        layout.update(check_layout({"c": {f"t{number}": ["Multiline", ["a"]]}}))
+    (first,), *others = [one.values(False) for one in waiting]
+    assert [chart.title for chart in plugins.Layout.FromString(first.tensor.string_val[0]).category[0].chart] == [
+        "t0",
+        "t1",
+        "t2",
+    ]
+    assert others == [[], []]
+    # What found no room, and what is the first of a new file, is encoded again.
+    assert waiting[0].values(False) == [first]
+    assert waiting[1].values(True)[0].tensor == first.tensor
+    layout.update(check_layout({"c": {"t3": ["Multiline", ["a"]]}}))
+    assert len(waiting[2].values(False)) == 1
+
+
 def test_later_values_carry_no_metadata():
-    assert not CustomScalars(check_layout(LAYOUT)).values(False)[0].HasField("metadata")
+    assert not CustomScalars(Layout(check_layout(LAYOUT))).values(False)[0].HasField("metadata")
 
 
 @pytest.mark.parametrize(
