@@ -18,6 +18,7 @@ from tbwriter._event_file import Place
 from tbwriter._naming import host_name
 from tbwriter._queue import OnFull
 from tbwriter._runs import Runs
+from tbwriter._summary import as_number, check_text, describe
 from tbwriter.errors import SinkError
 from tbwriter.sinks import Shipper
 
@@ -70,32 +71,24 @@ class Settings:
             if value is None and name != "max_queue_bytes":
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise TypeError(f"{name} must be an integer, got {value!r}")
+                raise TypeError(f"{name} must be an integer, got {describe(value)}")
             if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+                raise ValueError(f"{name} must be at least 1, got {describe(value)}")
             values[name] = int(value)
         for name in ("flush_secs", "block_secs", "max_file_age"):
             value = values[name]
             if value is None and name != "block_secs":
                 continue
-            if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
-                raise TypeError(f"{name} must be a number of seconds, got {value!r}")
-            if not (value >= 0 and math.isfinite(value)):
-                raise ValueError(f"{name} must be finite and not negative, got {value!r}")
-            values[name] = float(value)
-        suffix = values["filename_suffix"]
-        if not isinstance(suffix, str):
-            raise TypeError(f"filename_suffix must be a str, got {suffix!r}")
+            values[name] = _seconds(name, value)
+        suffix = values["filename_suffix"] = check_text(values["filename_suffix"], "filename_suffix")
         if "/" in suffix or "\\" in suffix or "\0" in suffix or suffix.endswith(".profile-empty"):
             raise ValueError(
                 f"filename_suffix must hold no path separator and not end in .profile-empty, got {suffix!r}"
             )
         if values["spool_dir"] is not None:
-            values["spool_dir"] = os.path.abspath(os.path.expanduser(os.fspath(values["spool_dir"])))
-        if values["shipper"] not in ("thread", "process"):
-            raise ValueError(f"shipper must be 'thread' or 'process', got {values['shipper']!r}")
-        if values["on_full"] not in ("block", "drop", "raise"):
-            raise ValueError(f"on_full must be 'block', 'drop' or 'raise', got {values['on_full']!r}")
+            values["spool_dir"] = _path("spool_dir", values["spool_dir"])
+        values["shipper"] = _one_of("shipper", values["shipper"], ("thread", "process"))
+        values["on_full"] = _one_of("on_full", values["on_full"], ("block", "drop", "raise"))
         if values["flush_secs"] is not None:
             values["flush_secs"] = max(values["flush_secs"], _MIN_FLUSH_SECS)
         age = values["max_file_age"]
@@ -153,3 +146,48 @@ class Settings:
     def for_copy(self) -> Settings:
         """Return the settings of a copy, which must not void what the original wrote."""
         return replace(self, purge_step=None)
+
+
+def as_timeout(value: Any) -> float | None:
+    """Return a timeout in seconds, None as it is.
+
+    Raises:
+        TypeError: no number. ValueError: NaN.
+    """
+    seconds = None if value is None else _number("timeout", value)
+    if seconds is not None and math.isnan(seconds):
+        raise ValueError("timeout must be a number of seconds, got NaN")
+    return seconds
+
+
+def _seconds(name: str, value: Any) -> float:
+    seconds = _number(name, value)
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"{name} must be finite and not negative, got {describe(value)}")
+    return seconds
+
+
+def _number(name: str, value: Any) -> float:
+    wrong = f"{name} must be a number of seconds, got {describe(value)}"
+    if isinstance(value, (bool, list, tuple)):
+        raise TypeError(wrong)
+    try:
+        return as_number(value, name)
+    except (TypeError, ValueError) as exc:
+        raise TypeError(wrong) from exc
+
+
+def _path(name: str, value: Any) -> str:
+    try:
+        path = os.fspath(value)
+    except Exception as exc:  # a TypeError, or whatever a foreign __fspath__ raises
+        raise TypeError(f"{name} must be a path, got {describe(value)}") from exc
+    return os.path.abspath(os.path.expanduser(check_text(path, name)))
+
+
+def _one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
+    text = str.__str__(value) if isinstance(value, str) else None
+    if text not in known:
+        names = ", ".join(map(repr, known[:-1]))
+        raise ValueError(f"{name} must be {names} or {known[-1]!r}, got {describe(value)}")
+    return text

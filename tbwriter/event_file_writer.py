@@ -10,7 +10,7 @@ from typing import Any
 from tbwriter import sinks
 from tbwriter._entries import Raw, size_of
 from tbwriter._methods import EventMethods
-from tbwriter._settings import CLOSE_SECS, Settings
+from tbwriter._settings import CLOSE_SECS, Settings, as_timeout
 from tbwriter._stats import WriterStats
 
 
@@ -81,11 +81,12 @@ class EventFileWriter(EventMethods):
 
     def flush(self, timeout: float | None = None) -> bool:
         """As `SummaryWriter.flush`."""
-        return self._worker.flush(None, timeout)
+        return self._worker.flush(None, as_timeout(timeout))
 
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """As `SummaryWriter.close`."""
-        self._worker.close(timeout)
+        seconds = as_timeout(timeout)
+        self._worker.close(CLOSE_SECS if seconds is None else seconds)
 
     def stats(self) -> WriterStats:
         """As `SummaryWriter.stats`."""

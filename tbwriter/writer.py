@@ -20,9 +20,11 @@ from tbwriter._entries import Raw, size_of
 from tbwriter._methods import UNOPENED, ArrayMethods, ChartMethods, EventMethods, GraphMethods, MediaMethods
 from tbwriter._naming import host_name
 from tbwriter._queue import OnFull
-from tbwriter._settings import CLOSE_SECS, Settings
+from tbwriter._settings import CLOSE_SECS, Settings, as_timeout
 from tbwriter._stats import WriterStats
 from tbwriter.errors import WriterClosedError
+
+_MAX_RANK = 2**31 - 1
 
 
 class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
@@ -145,6 +147,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         return self._flush(sinks.Durability.REMOTE, timeout)
 
     def _flush(self, level: sinks.Durability | None, timeout: float | None) -> bool:
+        timeout = as_timeout(timeout)
         return True if self._worker is None else self._worker.flush(level, timeout)
 
     def close(self, timeout: float = CLOSE_SECS) -> None:
@@ -154,7 +157,8 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             timeout: in seconds; when storage needs longer, what is left is dropped, counted and logged; for an object
                 store it stays in the spool, and the log says where.
         """
-        self._close(timeout, failed=False)
+        seconds = as_timeout(timeout)
+        self._close(CLOSE_SECS if seconds is None else seconds, failed=False)
 
     def _close(self, timeout: float, *, failed: bool) -> None:
         self._end_trial(failed=failed)
@@ -315,6 +319,9 @@ def _directory(
 ) -> str:
     if log_dir is not None and logdir is not None:
         raise ValueError(f"log_dir={log_dir!r} and logdir={logdir!r} are two names of one argument; give one")
+    comment = _summary.check_text(comment, "comment")
+    if "\0" in comment:
+        raise ValueError(f"comment must be part of a directory's name, got {comment!r}")
     where = log_dir if log_dir is not None else logdir
     if where is None:
         stamp = datetime.datetime.now().strftime("%b%d_%H-%M-%S")
@@ -324,6 +331,6 @@ def _directory(
     url = sinks.normalise(where)
     if rank is None:
         return url
-    if not isinstance(rank, (int, np.integer)) or rank < 0:
-        raise ValueError(f"rank must be an integer from 0 on, got {rank!r}")
+    if not isinstance(rank, (int, np.integer)) or not 0 <= rank <= _MAX_RANK:
+        raise ValueError(f"rank must be an integer from 0 to 2**31 - 1, got {_summary.describe(rank)}")
     return sinks.join(url, f"rank_{int(rank)}")

@@ -31,7 +31,7 @@ class GraphMethods(Adding):
             use_strict_trace: as in `torch.jit.trace`.
 
         Raises:
-            TypeError: no graph. ValueError: bytes that are no GraphDef, or a module that torch cannot trace.
+            TypeError: no graph. ValueError: bytes that are no GraphDef. RuntimeError: a module that torch cannot trace.
             ImportError: torch's converter needs TensorBoard. WriterClosedError: after `close`.
         """
         if isinstance(model, (bytes, bytearray)):
@@ -139,6 +139,6 @@ def _traced(model: Any, inputs: Any, verbose: bool, strict: bool) -> bytes:
         graph, _ = converter.graph(model, inputs, verbose, strict)
     except Exception as exc:  # whatever the module itself raises
         got = f"{type(model).__name__} and input_to_model {_summary.describe(inputs)}"
-        raise ValueError(f"model must be one that torch can trace, got {got}: {exc}") from exc
+        raise RuntimeError(f"model must be one that torch can trace, got {got}: {exc}") from exc
     data: bytes = graph.SerializeToString()
     return data

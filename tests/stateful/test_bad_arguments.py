@@ -125,6 +125,39 @@ def test_a_bad_block_is_refused_in_words(argument, tmp_path):
     assert found == []
 
 
+# A directory, and what goes on to a driver as it is.
+PLACES = {"log_dir", "logdir", "storage_options"}
+SETTINGS = [
+    name
+    for name in inspect.signature(SummaryWriter).parameters
+    if name not in {"strict", "asynchronous", "coalesce", "write_to_disk", *PLACES}
+]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_bad_setting_is_refused_in_words(name, tmp_path):
+    found = []
+    place = {"write_to_disk": False} if name == "comment" else {"log_dir": tmp_path}
+    for label, value in HOSTILE.items():
+        try:
+            SummaryWriter(**place, **{name: value}).close()
+        except Exception as exc:  # noqa: PERF203
+            found += faults(name, label, value, exc)
+    assert found == []
+
+
+@pytest.mark.parametrize("method", ["flush", "sync", "close"])
+def test_a_bad_timeout_is_refused_in_words(method, tmp_path):
+    found = []
+    for label, value in HOSTILE.items():
+        with SummaryWriter(tmp_path) as writer:
+            try:
+                getattr(writer, method)(value)
+            except Exception as exc:
+                found += faults("timeout", label, value, exc)
+    assert found == []
+
+
 def test_a_figure_that_cannot_be_drawn_is_refused_by_tag(tmp_path):
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
@@ -155,5 +188,5 @@ def test_a_module_that_torch_cannot_trace_is_refused_in_words(tmp_path):
     torch = pytest.importorskip("torch")
     pytest.importorskip("tensorboard")
     wanted = r"^model must be one that torch can trace, got Linear and input_to_model "
-    with SummaryWriter(tmp_path) as writer, pytest.raises(ValueError, match=wanted):
+    with SummaryWriter(tmp_path) as writer, pytest.raises(RuntimeError, match=wanted):
         writer.add_graph(torch.nn.Linear(2, 2), torch.zeros(1, 3))

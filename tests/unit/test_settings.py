@@ -50,11 +50,11 @@ def test_a_number_that_is_no_integer_is_refused_by_name(tmp_path, name, value):
 @pytest.mark.parametrize("name", ["max_queue", "max_file_size", "max_queue_bytes"])
 @pytest.mark.parametrize("value", [0, -1, np.int64(0)])
 def test_a_number_below_1_is_refused_by_name(tmp_path, name, value):
-    refused(tmp_path, {name: value}, ValueError, rf"^{name} must be at least 1, got {value}$")
+    refused(tmp_path, {name: value}, ValueError, rf"^{name} must be at least 1, got int(64)? {value}$")
 
 
 def test_a_queue_without_a_bound_in_bytes_is_refused(tmp_path):
-    refused(tmp_path, {"max_queue_bytes": None}, TypeError, r"^max_queue_bytes must be an integer, got None$")
+    refused(tmp_path, {"max_queue_bytes": None}, TypeError, r"^max_queue_bytes must be an integer, got NoneType None$")
 
 
 @pytest.mark.parametrize("name", ["flush_secs", "block_secs", "max_file_age"])
