@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 import time
@@ -23,6 +24,7 @@ from tbwriter.errors import SinkError
 from tbwriter.sinks import Shipper
 
 _DEFAULT_QUEUE = 250_000
+_MAX_RANK = 2**31 - 1
 # torch and tensorboardX take 10, after which their add_* waits for the disk. Ours must not.
 _MIN_BLOCKING_QUEUE = 1000
 _MIN_FLUSH_SECS = 0.01
@@ -146,6 +148,33 @@ class Settings:
     def for_copy(self) -> Settings:
         """Return the settings of a copy, which must not void what the original wrote."""
         return replace(self, purge_step=None)
+
+
+def directory(
+    log_dir: str | os.PathLike[str] | None, logdir: str | os.PathLike[str] | None, comment: str, rank: int | None
+) -> str:
+    """Return the directory of a writer, as a normalised path or URL; the arguments are SummaryWriter's.
+
+    Raises:
+        TypeError, ValueError: one of them is wrong, or two of them do not go together.
+    """
+    if log_dir is not None and logdir is not None:
+        raise ValueError(f"log_dir={log_dir!r} and logdir={logdir!r} are two names of one argument; give one")
+    comment = check_text(comment, "comment")
+    if "\0" in comment:
+        raise ValueError(f"comment must be part of a directory's name, got {comment!r}")
+    where = log_dir if log_dir is not None else logdir
+    if where is None:
+        stamp = datetime.datetime.now().strftime("%b%d_%H-%M-%S")
+        where = os.path.join("runs", f"{stamp}_{host_name()}{comment}")
+    elif comment:
+        raise ValueError(f"comment={comment!r} names the default directory and means nothing beside log_dir={where!r}")
+    url = sinks.normalise(where)
+    if rank is None:
+        return url
+    if not isinstance(rank, (int, np.integer)) or not 0 <= rank <= _MAX_RANK:
+        raise ValueError(f"rank must be an integer from 0 to 2**31 - 1, got {describe(rank)}")
+    return sinks.join(url, f"rank_{int(rank)}")
 
 
 def as_timeout(value: Any) -> float | None:

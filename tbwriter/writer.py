@@ -2,29 +2,33 @@
 
 Every `add_*` checks and converts its arguments in the caller, raises what is wrong with them, and puts one entry into
 a queue. It never does I/O, never encodes, and never raises because of storage (unless `strict`).
+
+Over 300 lines: a third of them say what the constructor's arguments mean.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from tbwriter import _summary, sinks
 from tbwriter._entries import Raw, size_of
-from tbwriter._methods import UNOPENED, ArrayMethods, ChartMethods, EventMethods, GraphMethods, MediaMethods
-from tbwriter._naming import host_name
+from tbwriter._methods import (
+    UNOPENED,
+    ArrayMethods,
+    ChartMethods,
+    EventMethods,
+    GraphMethods,
+    MediaMethods,
+    NothingKnown,
+)
 from tbwriter._queue import OnFull
-from tbwriter._settings import CLOSE_SECS, Settings, as_timeout
+from tbwriter._settings import CLOSE_SECS, Settings, as_timeout, directory
 from tbwriter._stats import WriterStats
 from tbwriter.errors import WriterClosedError
-
-_MAX_RANK = 2**31 - 1
 
 
 class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
@@ -105,7 +109,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         shipper: sinks.Shipper = "thread",
     ) -> None:
         self._settings = Settings.checked(
-            url=_directory(log_dir, logdir, comment, rank),
+            url=directory(log_dir, logdir, comment, rank),
             purge_step=None if purge_step is None else _summary.as_step(purge_step, "purge_step"),
             max_queue=max_queue,
             flush_secs=flush_secs,
@@ -246,7 +250,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         before = self._default_step, self._default_walltime, self._plain, self._groups
         self._default_step = before[0] if step is None else step
         self._default_walltime = before[1] if seconds is None else seconds
-        self._plain, self._groups = _NothingKnown(), {}
+        self._plain, self._groups = NothingKnown(), {}
         try:
             yield self
         finally:
@@ -305,32 +309,3 @@ class FileWriter(EventMethods):
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """As `SummaryWriter.close`."""
         self._writer.close(timeout)
-
-
-class _NothingKnown(dict[str, None]):
-    """Stays empty, so that every scalar takes the path that looks for defaults."""
-
-    def __setitem__(self, tag: str, value: None) -> None:
-        pass
-
-
-def _directory(
-    log_dir: str | os.PathLike[str] | None, logdir: str | os.PathLike[str] | None, comment: str, rank: int | None
-) -> str:
-    if log_dir is not None and logdir is not None:
-        raise ValueError(f"log_dir={log_dir!r} and logdir={logdir!r} are two names of one argument; give one")
-    comment = _summary.check_text(comment, "comment")
-    if "\0" in comment:
-        raise ValueError(f"comment must be part of a directory's name, got {comment!r}")
-    where = log_dir if log_dir is not None else logdir
-    if where is None:
-        stamp = datetime.datetime.now().strftime("%b%d_%H-%M-%S")
-        where = os.path.join("runs", f"{stamp}_{host_name()}{comment}")
-    elif comment:
-        raise ValueError(f"comment={comment!r} names the default directory and means nothing beside log_dir={where!r}")
-    url = sinks.normalise(where)
-    if rank is None:
-        return url
-    if not isinstance(rank, (int, np.integer)) or not 0 <= rank <= _MAX_RANK:
-        raise ValueError(f"rank must be an integer from 0 to 2**31 - 1, got {_summary.describe(rank)}")
-    return sinks.join(url, f"rank_{int(rank)}")

@@ -31,6 +31,13 @@ class Group:
         self.pack = struct.Struct(f"<{len(tags)}f").pack
 
 
+class NothingKnown(dict[str, None]):
+    """Stays empty, so that every scalar takes the path that looks for defaults."""
+
+    def __setitem__(self, tag: str, value: None) -> None:
+        pass
+
+
 class Adding:
     """A writer without methods to add anything."""
 
