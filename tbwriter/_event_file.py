@@ -16,7 +16,7 @@ from typing import Any
 
 from tbwriter import _record, _summary, sinks
 from tbwriter._entries import Entry, Pending, Series
-from tbwriter._naming import file_name, session_starts
+from tbwriter._naming import file_name, second_of, session_starts
 from tbwriter._parts import Part, PartEncoder, series_records
 from tbwriter.errors import SegmentLostError
 
@@ -46,6 +46,9 @@ class Place:
     """Whether a session begins with a SessionLog START."""
     probe: bool = True
     """Whether an object store is asked before the first file: not from the worker's thread, which waits for none."""
+    second: int | None = None
+    """What new names carry instead of the clock's second. Sub-runs take the run's own: that was chosen after a look
+    at what is there, so that also names which nobody can look at sort after those of the sessions before."""
 
 
 def _visible_at(sink: sinks.Sink) -> sinks.Durability:
@@ -112,6 +115,8 @@ class EventFile:
         starts = session_starts(existing if complete else None, purge_step) if place.marks_sessions else []
         header = self._header(starts)
         self._sink = self._open(existing, header)
+        self.second = second_of(self._sink.name)
+        """Which the name of the first file carries."""
         self._file_bytes = self._header_bytes = self.bytes = len(header)
         self._begun_at = clock()
 
@@ -256,9 +261,8 @@ class EventFile:
 
     def _next_name(self, existing: Iterable[str], previous: str | None) -> str:
         place = self._place
-        return file_name(
-            existing, now=self._clock(), host=place.host, pid=place.pid, suffix=place.suffix, previous=previous
-        )
+        now = self._clock() if place.second is None else place.second
+        return file_name(existing, now=now, host=place.host, pid=place.pid, suffix=place.suffix, previous=previous)
 
     def _open(self, existing: list[str], header: bytes) -> sinks.Sink:
         place = self._place

@@ -213,7 +213,8 @@ class Runs:
         """
         file = self._subs.get(name)
         if file is None and name not in self._impossible:
-            place = replace(self._place, url=sinks.join(self._place.url, *name.split("/")), probe=False)
+            url = sinks.join(self._place.url, *name.split("/"))
+            place = replace(self._place, url=url, probe=False, second=self._main.second)
             try:
                 file = self._subs[name] = EventFile(place, purge_step=self._purge_step, clock=self._clock)
             except OSError as exc:

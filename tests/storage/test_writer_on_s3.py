@@ -62,6 +62,21 @@ def test_a_restart_sorts_after_what_is_there_also_when_the_clock_went_back(s3, t
     assert steps(s3.download(tmp_path / "seen"), "loss") == list(range(30))
 
 
+def test_sub_runs_of_a_restart_sort_after_what_is_there_also_when_the_clock_jumps(s3, tmp_path, monkeypatch):
+    """Their directories are not listed, since the training would wait; and they begin at any time of a session."""
+    from tbwriter import _settings
+
+    for begin, opened, added in ((0, 1.80e9, 1.85e9), (10, 1.70e9, 1.60e9), (20, 1.75e9, 1.79e9)):
+        with monkeypatch.context() as clock:
+            clock.setattr(_settings.time, "time", lambda now=opened: now)
+            writer = make(s3)
+            clock.setattr(_settings.time, "time", lambda now=added: now)
+            for step in range(begin, begin + 10):
+                writer.add_scalars("loss", {"train": float(step)}, step)
+            writer.close()
+    assert steps(s3.download(tmp_path / "seen") / "loss_train", "loss") == list(range(30))
+
+
 def test_sub_runs_and_ranks_have_directories_of_their_own_and_few_threads(s3, tmp_path):
     import threading
 
