@@ -143,11 +143,20 @@ class Worker:
         self._storing = False  # a call is at work without a thread, and a signal handler may be above it
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="tbwriter", daemon=True) if asynchronous else None
-        if strict or not asynchronous:
+        if self._thread is not None:
+            self._start(self._thread)
+        if strict or self._thread is None:
             self.queue.watch()
         _live.add(self)
-        if self._thread is not None:
-            self._thread.start()
+
+    def _start(self, thread: threading.Thread) -> None:
+        """Start the thread, or go on without where none can be started: in other handlers of the process's exit."""
+        try:
+            thread.start()
+        except RuntimeError as exc:
+            self._thread = None
+            self.queue.never_wait()
+            _log.warning("%s: no thread can be started (%s): every call stores by itself", self._runs.path, exc)
 
     # -- called from any thread
 

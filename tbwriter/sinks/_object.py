@@ -184,7 +184,9 @@ class SpooledObjectSink:
         mark = self._shipping.taken
         self._shipping.want(mark)
         self._store.uploader.wake(self._shipping)
-        shipped = self._shipping.wait(mark, threading.TIMEOUT_MAX if timeout is None else timeout)
+        secs = threading.TIMEOUT_MAX if timeout is None else timeout
+        self._store.uploader.work_here(lambda: self._shipping.shipped >= mark, secs)
+        shipped = self._shipping.wait(mark, secs)
         return Durability.REMOTE if shipped else local
 
     def release(self) -> None:
@@ -217,6 +219,7 @@ class SpooledObjectSink:
             self._spool.seal()
             self._shipping.close()
             self._store.uploader.wake(self._shipping)
+            self._store.uploader.work_here(self._shipping.ended.is_set, timeout)
             if not self._shipping.ended.wait(max(0.0, timeout - (time.monotonic() - begin))):
                 self._abandon()
                 self._tell_left()

@@ -320,7 +320,7 @@ def knows(scheme: str) -> bool:
 
 
 def call_within(secs: float, call: Callable[[], _T]) -> _T:
-    """Return what `call` does, which may hang.
+    """Return what `call` does, which may hang; where no thread can be started, as at exit, it is waited for.
 
     Raises:
         TimeoutError: it has not come back; its thread stays behind.
@@ -333,7 +333,10 @@ def call_within(secs: float, call: Callable[[], _T]) -> _T:
         except BaseException as exc:  # handed over
             future.set_exception(exc)
 
-    threading.Thread(target=work, name="tbwriter-ask", daemon=True).start()
+    try:
+        threading.Thread(target=work, name="tbwriter-ask", daemon=True).start()
+    except RuntimeError:
+        work()
     if not wait([future], secs).done:
         raise TimeoutError(f"no answer within {secs:g} s")
     return future.result()
