@@ -134,7 +134,7 @@ class Worker:
         self._latency_secs = 0.0
         self._last_step = 0
         self._dropped_told = 0
-        self._thinned = 0  # records that full spools did not take, at the last look
+        self._thinned = 0  # values that full spools did not take, at the last look
         self._taken = 0  # values that were taken and are not yet in _runs
         self._cycle_at = time.monotonic() + self._flush_secs * _EARLY  # when the next cycle is due by itself
         self._unstored = 0  # the size of entries that were taken and wait in _runs

@@ -83,13 +83,13 @@ class Runs:
 
     @property
     def dropped(self) -> int:
-        """Values that could not be encoded, or were given up at close."""
-        return sum(file.dropped for file in self._files()) + self._projector.dropped + self.thinned
+        """Values that could not be encoded, that full spools did not take, or that were given up at close."""
+        return sum(file.dropped for file in self._files()) + self._projector.dropped
 
     @property
     def thinned(self) -> int:
-        """Records that full spools did not take."""
-        return sum(file.status().dropped_records for file in self._files())
+        """Values that full spools did not take."""
+        return sum(file.thinned for file in self._files())
 
     @property
     def bytes(self) -> int:
@@ -201,6 +201,7 @@ class Runs:
         file = self._subs.pop(name)
         file.close(0.0)
         self._main.dropped += file.dropped
+        self._main.thinned += file.thinned
         self._main.written += file.written
         self._main.bytes += file.bytes
         _log.warning("%s: this sub-run cannot be written any more: %s; its values are dropped", file.path, exc)

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tbwriter.errors import SegmentLostError
 from tbwriter.sinks import _thinning
 from tbwriter.sinks._base import Durability, SinkStatus
 from tbwriter.sinks._credentials import without_user
@@ -87,6 +88,9 @@ class SpooledObjectSink:
         self._store = store
         self._name = name
         self._thinning = _thinning.Thinning()
+        self._choice: _thinning.Choice | None = None  # of an append that failed
+        self._left_out: tuple[int, ...] = ()  # of the last append
+        self._dropped = 0  # records left out, of all appends
         self._thinned = False  # since the last roll: a segment may lack metadata
         root = _root(spool_dir)
         self._names = set(spooled_names(root, self._url)) if root else set()
@@ -145,17 +149,31 @@ class SpooledObjectSink:
 
     def append(self, records: bytes) -> None:
         """Write to the spool; when that is nearly full, only some of `records`."""
-        kept = self._thinning.keep(records, self._usage)
-        self._thinned = self._thinned or len(kept) < len(records)
-        if kept:
-            self._spool.append(kept)
-            if self._shipping.grown():
-                self._store.uploader.wake(self._shipping)
+        self._left_out = ()
+        # What failed is repeated, and the spool goes on within the same bytes.
+        choice = self._choice = self._choice or self._thinning.choose(records, self._usage)
+        try:
+            if choice.kept:
+                self._spool.append(choice.kept)
+        except SegmentLostError as lost:
+            accepted, left_out = choice.up_to(records, lost.accepted)
+            self._leave_out(left_out)
+            raise SegmentLostError(str(lost), accepted) from lost
+        self._leave_out(choice.left_out)
+        if choice.kept and self._shipping.grown():
+            self._store.uploader.wake(self._shipping)
+
+    def _leave_out(self, numbers: tuple[int, ...]) -> None:
+        self._choice = None
+        self._left_out = numbers
+        self._dropped += len(numbers)
+        self._thinned = self._thinned or bool(numbers)
 
     def roll(self, name: str, header: bytes) -> None:
         """Begin a segment in the spool."""
         if name in self._names:
             raise FileExistsError(f"{without_user(self._url)}/{name} exists")
+        self._choice = None
         final = self._spool.roll(name, header)
         self._name = name
         self._names.add(name)
@@ -205,7 +223,8 @@ class SpooledObjectSink:
             puts=counts.puts,
             bytes_uploaded=counts.uploaded,
             retries=counts.retries,
-            dropped_records=self._thinning.dropped,
+            dropped_records=self._dropped,
+            left_out=self._left_out,
             last_error=counts.last_error,
             spool=None if self._shipping.ended.is_set() and not self._shipping.left() else self._spool.directory,
         )

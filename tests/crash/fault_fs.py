@@ -22,7 +22,6 @@ import time
 
 import mfusepy
 
-
 _REQUEST_BYTES = 1 << 16
 _REQUEST_SECS = 0.02
 
