@@ -62,7 +62,8 @@ _REFUSING = (FileNotFoundError, NotImplementedError, PermissionError)  # NotImpl
 # Errors of the drivers' own kinds that waiting does not mend.
 _REFUSALS = frozenset(
     {
-        *("AuthenticationException", "BadHostKeyException", "LogonFailure", "PasswordRequiredException"),  # sftp, smb
+        *("AuthenticationException", "BadHostKeyException", "PasswordRequiredException"),  # sftp
+        *("AccessDenied", "BadNetworkName", "LogonFailure"),  # smb
         *("ClientAuthenticationError", "DefaultCredentialsError", "InvalidRegionError", "NoCredentialsError"),
         *("ParamValidationError", "PartialCredentialsError", "ProfileNotFound", "RefreshError", "TokenRetrievalError"),
     }
@@ -214,7 +215,9 @@ class Store:
 def is_refusal(exc: BaseException | None) -> bool:
     """Say whether waiting does not help against an error: wrong bucket, key, permission or option."""
     while exc is not None:
-        if isinstance(exc, _REFUSING) or type(exc) in (TypeError, ValueError) or type(exc).__name__ in _REFUSALS:
+        # smb's driver calls a server that it does not reach a ValueError.
+        wrong = type(exc) in (TypeError, ValueError) and not isinstance(exc.__cause__, OSError)
+        if isinstance(exc, _REFUSING) or wrong or type(exc).__name__ in _REFUSALS:
             return True
         for name in ("status_code", "status", "code"):
             code = getattr(exc, name, None)
