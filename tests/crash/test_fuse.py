@@ -46,6 +46,7 @@ def test_a_mount_that_is_well_gets_one_file_with_everything(mount):
         ("write", "ENOSPC", {"times": 10}, 1),
         ("write", "ENOSPC", {"times": 10, "short": 30}, 1),
         ("write", "EDQUOT", {"times": 2}, 1),
+        ("write", "EACCES", {"times": 3}, 1),
         ("write", "EIO", {"times": 2}, 1),
         ("write", "EIO", {"times": 10, "short": 30}, 4),
         ("fsync", "EIO", {"times": 1}, 1),
@@ -170,6 +171,22 @@ def test_another_machine_sees_a_beginning_of_the_file_at_every_moment_and_never_
     assert records(stored)[1] == "clean"
     assert len(seen) > 5
     assert [size for size, checksum in seen if zlib.crc32(stored[:size]) != checksum] == []
+
+
+def test_where_others_see_a_file_at_its_end_only_files_that_end_by_age_show_what_is_older(mount):
+    """As mounts of object stores are: a sync shows nothing."""
+    mount.tell(close_only=True)
+    with SummaryWriter(mount.path / "run", flush_secs=0.05, max_file_age=1) as writer:
+        begin = time.monotonic()
+        written = 0
+        while time.monotonic() < begin + 2.5:
+            writer.add_scalar("a", float(written), written)
+            assert writer.flush()
+            written += 1
+        seen = steps(mount.server / "run", "a")
+        assert 0 < len(seen) < written
+        assert seen == list(range(len(seen)))
+    assert steps(mount.server / "run", "a") == list(range(written))
 
 
 def test_of_a_file_system_with_50_ms_per_operation_the_loop_feels_none(mount):
