@@ -23,7 +23,7 @@ _ANSWER_SECS = 15
 # Repeating is the uploader's.
 _LIMITS = {
     "sftp": {"timeout": _CONNECT_SECS, "banner_timeout": _ANSWER_SECS, "auth_timeout": _ANSWER_SECS},
-    "smb": {"timeout": _CONNECT_SECS, "register_session_retries": 0},
+    "smb": {"timeout": _CONNECT_SECS, "register_session_retries": 0, "share_access": "r"},  # readers may look meanwhile
 }
 # What the servers' drivers raise for a request that they do not know.
 _NOT_SUPPORTED = frozenset({None, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.ESPIPE})

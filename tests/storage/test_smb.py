@@ -2,13 +2,14 @@
 
 import importlib.util
 import itertools
+import json
 import logging
 import os
 import signal
 
 import pytest
 from event_files import event_files, scalars, statuses, steps
-from needs import cannot_run
+from needs import cannot_run, need
 from samba import PASSWORD, USER, Samba
 
 import tbwriter
@@ -135,3 +136,23 @@ def test_a_share_that_is_not_there_is_an_error_at_construction(place):
     place.url = place.url.replace("/share/", "/no-such-share/")
     with pytest.raises(SinkError, match=r"smb://.*no-such-share.*the store refuses"):
         place.writer()
+
+
+@pytest.mark.readers
+@pytest.mark.slow
+def test_tensorboard_follows_a_run_live_and_through_a_new_file(place):
+    need("tensorboard")
+    from tensorboard_http import TensorBoard
+
+    options = {"username": USER, "password": PASSWORD}
+    with place.writer(max_file_size=10_000) as writer:
+        running = TensorBoard("python", place.url.rsplit("/", 1)[0], env={"FSSPEC_SMB": json.dumps(options)})
+        try:
+            for begin, end in itertools.pairwise((0, 10, 300, 600)):
+                for step in range(begin, end):
+                    writer.add_scalar("loss", float(step), step)
+                assert writer.flush(timeout=PATIENCE_SECS)
+                running.shows_curves("deep", {"loss": [(step, float(step)) for step in range(end)]})
+        finally:
+            running.stop()
+    assert len(event_files(place.path)) > 1
