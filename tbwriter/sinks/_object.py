@@ -44,6 +44,9 @@ _SEALED_POLICY = SegmentPolicy(max_bytes=64 << 20, max_puts=1, min_interval=300.
 # Where files grow: what is sent is what was written, however often.
 _APPENDING_POLICY = SegmentPolicy(max_bytes=16 << 20, max_puts=1 << 30, max_interval=10.0)
 
+# The spool's disk takes no more.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 _told_memory = threading.Event()
 
 
@@ -87,6 +90,7 @@ class SpooledObjectSink:
         self._url = url.rstrip("/")
         self._store = store
         self._name = name
+        self._header_bytes = len(header)
         self._thinning = _thinning.Thinning()
         self._choice: _thinning.Choice | None = None  # of an append that failed
         self._left_out: tuple[int, ...] = ()  # of the last append
@@ -159,9 +163,30 @@ class SpooledObjectSink:
             accepted, left_out = choice.up_to(records, lost.accepted)
             self._leave_out(left_out)
             raise SegmentLostError(str(lost), accepted) from lost
+        except OSError as exc:
+            accepted = self._end_early(records, choice) if exc.errno in _FULL else None
+            if accepted is None:
+                raise
+            raise SegmentLostError(f"{self._spool.directory}: {exc.strerror}", accepted) from exc
         self._leave_out(choice.left_out)
         if choice.kept and self._shipping.grown():
             self._store.uploader.wake(self._shipping)
+
+    def _end_early(self, records: bytes, choice: _thinning.Choice) -> int | None:
+        """End the segment, so that its room on a full disk is free when the store has it.
+
+        Returns:
+            how much of `records` it took; None where it is not ended, since it holds nothing yet.
+        """
+        before = self._spool.size
+        self._spool.seal()
+        if self._spool.size <= self._header_bytes:
+            return None
+        accepted, left_out = choice.up_to(records, self._spool.size - before)
+        self._leave_out(left_out)
+        self._shipping.sealed()
+        self._store.uploader.wake(self._shipping)
+        return accepted
 
     def _leave_out(self, numbers: tuple[int, ...]) -> None:
         self._choice = None
@@ -177,6 +202,7 @@ class SpooledObjectSink:
         final = self._spool.roll(name, header)
         self._name = name
         self._names.add(name)
+        self._header_bytes = len(header)
         self._thinned = False
         self._shipping.rolled(name, final)
         self._store.uploader.wake(self._shipping)

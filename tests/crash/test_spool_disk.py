@@ -1,11 +1,14 @@
 """The disk of the spool fails while the store is away: what is sent in the end is whole, and every value is counted."""
 
+import os
+import subprocess
 from typing import ClassVar
 
 import fsspec
 import pytest
 from event_files import read_bytes
 from fsspec.implementations.memory import MemoryFileSystem
+from needs import cannot_run
 from waiting import wait_until
 
 from tbwriter import SummaryWriter
@@ -77,3 +80,33 @@ def test_faults_of_the_spools_disk_tear_nothing_and_every_value_is_counted(mount
     # The writer's own curve of what is dropped may lose points too.
     assert 0 <= len(steps) + stats.dropped - COUNT <= (30 if full else 0)
     assert (stats.dropped > 0) is full
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 128 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        cannot_run("cannot mount a tmpfs")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.mark.parametrize("away", [True, False], ids=["and the store is away for a while", "while the store is there"])
+def test_a_spools_disk_that_is_full_is_free_again_when_the_store_has_what_fills_it(store, small_disk, away):
+    """Three times as much as fits; the file that grows is the one that fills the disk."""
+    count = 10_000
+    with SummaryWriter("away-test://run", spool_dir=small_disk, flush_secs=0.02) as writer:
+        store.away = away
+        for step in range(count):
+            writer.add_scalar("a", float(step), step)
+        wait_until(lambda: writer.stats().retries > 0 or not away, within=30, what="a full disk")
+        store.away = False
+        wait_until(lambda: writer.stats().queued == 0, within=60, what="room for the rest")
+        assert writer.flush(30)
+    assert [step for tag, step in stored_values(store) if tag == "a"] == list(range(count))
+    assert writer.stats().dropped == 0
+    # A segment that holds nothing but its header would show that each attempt begins one.
+    assert all(read_bytes(file.getvalue())[0][-1].values for file in store.store.values())
