@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 _CONNECT_SECS = 5
 _ANSWER_SECS = 15
 # Repeating is the uploader's.
-_LIMITS = {
+_LIMITS: dict[str, dict[str, Any]] = {
     "sftp": {"timeout": _CONNECT_SECS, "banner_timeout": _ANSWER_SECS, "auth_timeout": _ANSWER_SECS},
     "smb": {"timeout": _CONNECT_SECS, "register_session_retries": 0, "share_access": "r"},  # readers may look meanwhile
 }

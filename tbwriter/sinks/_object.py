@@ -164,10 +164,10 @@ class SpooledObjectSink:
             self._leave_out(left_out)
             raise SegmentLostError(str(lost), accepted) from lost
         except OSError as exc:
-            accepted = self._end_early(records, choice) if exc.errno in _FULL else None
-            if accepted is None:
+            taken = self._end_early(records, choice) if exc.errno in _FULL else None
+            if taken is None:
                 raise
-            raise SegmentLostError(f"{self._spool.directory}: {exc.strerror}", accepted) from exc
+            raise SegmentLostError(f"{self._spool.directory}: {exc.strerror}", taken) from exc
         self._leave_out(choice.left_out)
         if choice.kept and self._shipping.grown():
             self._store.uploader.wake(self._shipping)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from tbwriter.sinks._credentials import safe_options, without_user
 from tbwriter.sinks._file import FileSink
-from tbwriter.sinks._spool_dirs import SIDE, boot_id, disown, key, own, own_again
+from tbwriter.sinks._spool_dirs import SIDE, disown, key, own, own_again
 
 _VERSION = 1
 
@@ -82,7 +82,7 @@ class DiskSpool:
             "options": safe_options(options),
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "boot_id": boot_id(),
+            "boot_id": _boot_id(),
         }
         self._about = json.dumps(about)
         try:
@@ -226,3 +226,11 @@ class MemorySpool:
         """Forget everything."""
         self._segments.clear()
         self._sides.clear()
+
+
+def _boot_id() -> str:
+    """Return what tells this boot of the machine from others; "" where nothing does."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""

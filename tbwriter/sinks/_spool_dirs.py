@@ -294,11 +294,3 @@ def remove_if_empty(path: Path) -> None:
     """Delete a spool directory that holds nothing more to ship."""
     if not _segment_names(path) and not _side_names(path):
         shutil.rmtree(path, ignore_errors=True)
-
-
-def boot_id() -> str:
-    """Return what tells this boot of the machine from others; "" where nothing does."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
