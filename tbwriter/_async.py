@@ -134,7 +134,7 @@ class Worker:
         self._latency_secs = 0.0
         self._last_step = 0
         self._dropped_told = 0
-        self._thinned = 0  # records that full spools did not take, at the last look
+        self._thinned = 0  # values that full spools did not take, at the last look
         self._taken = 0  # values that were taken and are not yet in _runs
         self._cycle_at = time.monotonic() + self._flush_secs * _EARLY  # when the next cycle is due by itself
         self._unstored = 0  # the size of entries that were taken and wait in _runs
@@ -143,11 +143,20 @@ class Worker:
         self._storing = False  # a call is at work without a thread, and a signal handler may be above it
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="tbwriter", daemon=True) if asynchronous else None
-        if strict or not asynchronous:
+        if self._thread is not None:
+            self._start(self._thread)
+        if strict or self._thread is None:
             self.queue.watch()
         _live.add(self)
-        if self._thread is not None:
-            self._thread.start()
+
+    def _start(self, thread: threading.Thread) -> None:
+        """Start the thread, or go on without where none can be started: in other handlers of the process's exit."""
+        try:
+            thread.start()
+        except RuntimeError as exc:
+            self._thread = None
+            self.queue.never_wait()
+            _log.warning("%s: no thread can be started (%s): every call stores by itself", self._runs.path, exc)
 
     # -- called from any thread
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tbwriter import _record, _summary, sinks
 from tbwriter._entries import Entry, GraphEvent, Pending, Series
-from tbwriter._naming import file_name, session_starts
-from tbwriter._parts import Part, PartEncoder, series_records
+from tbwriter._naming import file_name, second_of, session_starts
+from tbwriter._parts import Part, PartEncoder, left_out_values, series_records
 from tbwriter.errors import SegmentLostError
 
 _log = logging.getLogger(__name__)
@@ -46,6 +46,9 @@ class Place:
     """Whether a session begins with a SessionLog START."""
     probe: bool = True
     """Whether an object store is asked before the first file: not from the worker's thread, which waits for none."""
+    second: int | None = None
+    """What new names carry instead of the clock's second. Sub-runs take the run's own: that was chosen after a look
+    at what is there, so that also names which nobody can look at sort after those of the sessions before."""
 
 
 def _visible_at(sink: sinks.Sink) -> sinks.Durability:
@@ -103,7 +106,9 @@ class EventFile:
         self.written = 0
         """Values that were stored."""
         self.dropped = 0
-        """Values that could not be encoded, or were given up at close."""
+        """Values that could not be encoded, that a full spool did not take, or that were given up at close."""
+        self.thinned = 0
+        """Of these, what a full spool did not take."""
         self.bytes = 0
         """What was stored, headers included, in bytes."""
         existing, complete = sinks.names_before(
@@ -112,6 +117,8 @@ class EventFile:
         starts = session_starts(existing if complete else None, purge_step) if place.marks_sessions else []
         header = self._header(starts)
         self._sink = self._open(existing, header)
+        self.second = second_of(self._sink.name)
+        """Which the name of the first file carries."""
         self._file_bytes = self._header_bytes = self.bytes = len(header)
         self._begun_at = clock()
 
@@ -213,35 +220,39 @@ class EventFile:
                 self._sink.append(self._chunk_bytes)
             except SegmentLostError as lost:
                 fresh = self._file_bytes <= self._header_bytes
-                self._take_back(lost.accepted)
+                self._take_back(lost.accepted, self._sink.status().left_out)
                 self._roll_needed = True
                 if fresh and not lost.accepted:
                     raise  # a new file that takes nothing: another one at once would not either
                 _log.warning("%s; going on in a new file", lost)
                 return
-        self._accepted(self._chunk)
+        self._accepted(self._chunk, self._sink.status().left_out if self._chunk_bytes else ())
         self._chunk = []
         self._chunk_bytes = b""
 
-    def _take_back(self, accepted: int) -> None:
+    def _take_back(self, accepted: int, left_out: Collection[int] = ()) -> None:
         """Keep the first `accepted` bytes, whole records; the rest goes back, to be encoded for the next file."""
         chunk, self._chunk, self._chunk_bytes = self._chunk, [], b""
         kept = 0
         while kept < len(chunk) and len(chunk[kept].records) <= accepted:
             accepted -= len(chunk[kept].records)
             kept += 1
-        self._accepted(chunk[:kept])
         if accepted:
             self.buffered -= chunk[kept].held
-            first, chunk[kept] = chunk[kept].split(accepted)
-            self.buffered += first.held + chunk[kept].held
-            self._accepted([first])
+            chunk[kept : kept + 1] = chunk[kept].split(accepted)
+            self.buffered += chunk[kept].held + chunk[kept + 1].held
+            kept += 1
+        self._accepted(chunk[:kept], left_out)
         self._parts.extendleft(reversed(chunk[kept:]))
 
-    def _accepted(self, parts: Sequence[Part]) -> None:
+    def _accepted(self, parts: Sequence[Part], left_out: Collection[int]) -> None:
+        """Count what the sink took; of its records, which are numbered from 0, it left some out."""
         count = sum(part.size for part in parts)
+        lost = left_out_values(parts, left_out) if left_out else 0
         self.waiting -= count
-        self.written += count
+        self.written += count - lost
+        self.dropped += lost
+        self.thinned += lost
         self.buffered -= sum(part.held for part in parts)
         self._stored(sum(len(part.records) for part in parts))
 
@@ -258,9 +269,8 @@ class EventFile:
 
     def _next_name(self, existing: Iterable[str], previous: str | None) -> str:
         place = self._place
-        return file_name(
-            existing, now=self._clock(), host=place.host, pid=place.pid, suffix=place.suffix, previous=previous
-        )
+        now = self._clock() if place.second is None else place.second
+        return file_name(existing, now=now, host=place.host, pid=place.pid, suffix=place.suffix, previous=previous)
 
     def _open(self, existing: list[str], header: bytes) -> sinks.Sink:
         place = self._place
@@ -348,8 +358,9 @@ class EventFile:
         """Close the file; what is not stored by now is dropped, and what a spool holds stays there."""
         before = self._sink.status().bytes_os
         after = self._sink.close(timeout).bytes_os
-        # Of an append that failed half-way, the sink keeps the whole records.
-        self._take_back(after - before)
+        # Of an append that failed half-way, the sink keeps the whole records; they need not be the first of the chunk
+        # where a full spool had left some out.
+        self._take_back(_record.whole(self._chunk_bytes, after - before))
         self.discard()
 
     def discard(self) -> None:

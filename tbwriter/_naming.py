@@ -43,6 +43,11 @@ def file_name(
     return f"events.out.tfevents.{second:010d}.{host}.{pid}.000000{suffix}"
 
 
+def second_of(name: str) -> int:
+    """Return the second in a name that `file_name` made."""
+    return int(name.split(".", 4)[3])
+
+
 def host_name() -> str:
     """Return this machine's name, reduced to what every file system and reader takes."""
     return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:64] or "localhost"

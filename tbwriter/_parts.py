@@ -35,11 +35,10 @@ class Part(NamedTuple):
         return self.pending.summary.nbytes if self.pending else len(self.records)
 
     def split(self, at: int) -> tuple[Part, Part]:
-        """Return the part up to byte `at`, the end of a record, and the rest; values are shared out by records."""
-        before, behind = self.records[:at], self.records[at:]
-        records = _record.count(before)
-        size = self.size * records // (records + _record.count(behind))
-        return Part(before, None, size), Part(behind, None, self.size - size)
+        """Return the part up to byte `at`, the end of a record, and the rest."""
+        before = self.records[:at]
+        size = sum(map(_summary.count_values, _record.bodies(before)))
+        return Part(before, None, size), Part(self.records[at:], None, self.size - size)
 
 
 class PartEncoder:
@@ -138,6 +137,23 @@ def series_records(series: Series) -> bytes:
     """Return the records of the points of a series."""
     blocks = _summary.rows(series.tag, series.values, series.steps, series.wall_times)
     return b"".join(_record.frame_rows(rows.data, rows.varying).tobytes() for rows in blocks)
+
+
+def left_out_values(parts: Iterable[Part], numbers: Collection[int]) -> int:
+    """Return how many values were in records that a sink left out.
+
+    Args:
+        parts: what it was given.
+        numbers: of these records, from 0 over all parts.
+    """
+    values = number = 0
+    for part in parts:
+        for event in _record.bodies(part.records):
+            if number in numbers:
+                # What is no scalar counts as one value, whatever its record holds.
+                values += _summary.count_values(event) if part.size > 1 else 1
+            number += 1
+    return values
 
 
 def _group_end(begin: int, scalars: Sequence[Any]) -> int:

@@ -172,6 +172,10 @@ class EntryQueue:
             self._watched = True
             self._update_threshold()
 
+    def never_wait(self) -> None:
+        """Let no put wait for room: nobody makes any meanwhile."""
+        self._block_secs = self._block_left = 0.0
+
     def close(self) -> None:
         """As `watch`, and let nobody wait for room any more."""
         with self._room:

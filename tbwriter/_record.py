@@ -80,13 +80,24 @@ def frame(data: bytes) -> bytes:
     return (_headers.get(len(data)) or header(len(data))) + data + _pack_crc(masked)
 
 
-def count(records: bytes) -> int:
-    """Return how many records there are in `records`, whole records of our own making."""
-    number = at = 0
+def bodies(records: bytes) -> Iterator[bytes]:
+    """Yield the data of each of `records`, whole records of our own making."""
+    at = 0
     while at < len(records):
-        at += _unpack_header(records, at)[0] + HEADER_SIZE + FOOTER_SIZE
-        number += 1
-    return number
+        begin = at + HEADER_SIZE
+        at = begin + _unpack_header(records, at)[0] + FOOTER_SIZE
+        yield records[begin : at - FOOTER_SIZE]
+
+
+def whole(records: bytes, limit: int) -> int:
+    """Return how many of the first `limit` bytes of `records` are whole records."""
+    end = 0
+    for body in bodies(records):
+        after = end + HEADER_SIZE + len(body) + FOOTER_SIZE
+        if after > limit:
+            break
+        end = after
+    return end
 
 
 def frame_rows(data: npt.NDArray[np.uint8], varying: Sequence[int]) -> npt.NDArray[np.uint8]:

@@ -83,13 +83,13 @@ class Runs:
 
     @property
     def dropped(self) -> int:
-        """Values that could not be encoded, or were given up at close."""
-        return sum(file.dropped for file in self._files()) + self._projector.dropped + self.thinned
+        """Values that could not be encoded, that full spools did not take, or that were given up at close."""
+        return sum(file.dropped for file in self._files()) + self._projector.dropped
 
     @property
     def thinned(self) -> int:
-        """Records that full spools did not take."""
-        return sum(file.status().dropped_records for file in self._files())
+        """Values that full spools did not take."""
+        return sum(file.thinned for file in self._files())
 
     @property
     def bytes(self) -> int:
@@ -198,6 +198,7 @@ class Runs:
         file = self._subs.pop(name)
         file.close(0.0)
         self._main.dropped += file.dropped
+        self._main.thinned += file.thinned
         self._main.written += file.written
         self._main.bytes += file.bytes
         _log.warning("%s: this sub-run cannot be written any more: %s; its values are dropped", file.path, exc)
@@ -210,7 +211,8 @@ class Runs:
         """
         file = self._subs.get(name)
         if file is None and name not in self._impossible:
-            place = replace(self._place, url=sinks.join(self._place.url, *name.split("/")), probe=False)
+            url = sinks.join(self._place.url, *name.split("/"))
+            place = replace(self._place, url=url, probe=False, second=self._main.second)
             try:
                 file = self._subs[name] = EventFile(place, purge_step=self._purge_step, clock=self._clock)
             except OSError as exc:

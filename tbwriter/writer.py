@@ -63,7 +63,8 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             outage, then drops the new value and counts it; "drop" never waits; "raise" raises QueueFullError.
         block_secs: see `on_full`.
         strict: the next `add_*` after a storage error raises SinkError; the data is kept and tried again all the
-            same. `flush` and `sync` tell by what they return.
+            same. `flush` and `sync` tell by what they return. With a URL that goes through a spool these are errors of
+            the spool: of the store itself `flush` tells, since what waits for it is safe.
         asynchronous: False stores in every call, without a thread: for debugging.
         coalesce: neighbouring scalars of one step whose wall times lie within 0.1 s share an Event.
         rank: adds `rank_<rank>` to the directory.

@@ -7,7 +7,16 @@ from tbwriter._summary._charts import Chart, CustomScalars, Layout, check_chart,
 from tbwriter._summary._decode import Event, Value, decode
 from tbwriter._summary._described import DescribedScalar
 from tbwriter._summary._embedding import CONFIG_NAME, Embedding
-from tbwriter._summary._event import Summary, check_event, check_summary, event, file_version, session_start, wrap
+from tbwriter._summary._event import (
+    Summary,
+    check_event,
+    check_summary,
+    count_values,
+    event,
+    file_version,
+    session_start,
+    wrap,
+)
 from tbwriter._summary._figure import draw
 from tbwriter._summary._graph import Graph
 from tbwriter._summary._histogram import Histogram, HistogramRaw
@@ -72,6 +81,7 @@ __all__ = [
     "check_summary",
     "check_tag",
     "check_text",
+    "count_values",
     "decode",
     "describe",
     "draw",

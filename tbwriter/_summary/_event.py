@@ -88,6 +88,11 @@ def _parsed(kind: type[_Message], data: bytes) -> _Message:
         raise ValueError(f"{name.lower()}: {len(data)} bytes are no serialised {name}") from exc
 
 
+def count_values(event: bytes) -> int:
+    """Return how many values a serialised Event of ours holds."""
+    return len(pb.Event.FromString(event).summary.value)
+
+
 def file_version(wall_time: float) -> bytes:
     """Return the Event that begins every event file."""
     return pb.Event(

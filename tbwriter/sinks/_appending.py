@@ -20,6 +20,11 @@ _log = logging.getLogger(__name__)
 
 _CONNECT_SECS = 5
 _ANSWER_SECS = 15
+# Repeating is the uploader's.
+_LIMITS: dict[str, dict[str, Any]] = {
+    "sftp": {"timeout": _CONNECT_SECS, "banner_timeout": _ANSWER_SECS, "auth_timeout": _ANSWER_SECS},
+    "smb": {"timeout": _CONNECT_SECS, "register_session_retries": 0, "share_access": "r"},  # readers may look meanwhile
+}
 # What the servers' drivers raise for a request that they do not know.
 _NOT_SUPPORTED = frozenset({None, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.ESPIPE})
 
@@ -55,7 +60,7 @@ class AppendingStore(Store):
                 there = self._size(path) if "tfevents" in path.rsplit("/", 1)[-1] else None
                 if there is None or self._refuses or not self._grow(path, there, data):
                     there = 0
-                    self._fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+                    self._make_directory(path.rsplit("/", 1)[0])
                     with self._fs.open(path, "wb") as file:
                         file.write(data)
                 self._check(path, len(data))
@@ -63,6 +68,13 @@ class AppendingStore(Store):
                 self._fs.disconnect()
                 raise
         return max(0, len(data) - there)
+
+    def _make_directory(self, path: str) -> None:
+        share = "/".join(path.split("/")[:2])
+        # smb's driver would look for the parent of a share that is not there, and never end.
+        if self.protocol == "smb" and self._size(share) is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no such share", share)
+        self._fs.makedirs(path, exist_ok=True)
 
     def _size(self, path: str) -> int | None:
         try:
@@ -134,11 +146,9 @@ class _Connection:
         return getattr(self._fs, name)
 
     def _connected(self) -> Any:
-        if self._protocol not in {"sftp", "ssh"}:
-            return self.kind(**self._options, skip_instance_cache=True)
-        limits = {"timeout": _CONNECT_SECS, "banner_timeout": _ANSWER_SECS, "auth_timeout": _ANSWER_SECS}
-        fs = self.kind(**{**limits, **self._options}, skip_instance_cache=True)
-        fs.ftp.get_channel().settimeout(_ANSWER_SECS)
+        fs = self.kind(**{**_LIMITS[self._protocol], **self._options}, skip_instance_cache=True)
+        if self._protocol == "sftp":
+            fs.ftp.get_channel().settimeout(_ANSWER_SECS)
         return fs
 
     def disconnect(self) -> None:

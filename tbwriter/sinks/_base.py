@@ -44,6 +44,7 @@ class SinkStatus:
         bytes_uploaded: what they carried.
         retries: attempts that failed and were repeated.
         dropped_records: records given up.
+        left_out: which of the last append, by their numbers from 0.
         last_error: the newest error in words, or None.
         spool: the local directory that holds what is not yet remote, or None.
     """
@@ -57,6 +58,7 @@ class SinkStatus:
     bytes_uploaded: int = 0
     retries: int = 0
     dropped_records: int = 0
+    left_out: tuple[int, ...] = ()
     last_error: str | None = None
     spool: str | None = None
 

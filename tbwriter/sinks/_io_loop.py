@@ -8,6 +8,7 @@ daemon threads, and a forked child begins with a new one.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import selectors
 import threading
@@ -21,10 +22,10 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 
 class _DaemonThreads(ThreadPoolExecutor):
-    """A thread for each call; works as long as daemon threads do."""
+    """A thread for each call; where none can be started, as at the exit of Python 3.12 on, the call waits for it."""
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
-        """Run `fn` in a thread of its own."""
+        """Run `fn` in a thread of its own, or here."""
         future: Future[_T] = Future()
 
         def work() -> None:
@@ -33,7 +34,10 @@ class _DaemonThreads(ThreadPoolExecutor):
             except BaseException as exc:  # it belongs to whoever waits
                 future.set_exception(exc)
 
-        threading.Thread(target=work, name="tbwriter-lookup", daemon=True).start()
+        try:
+            threading.Thread(target=work, name="tbwriter-lookup", daemon=True).start()
+        except RuntimeError:
+            work()
         return future
 
 
@@ -62,13 +66,22 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def io_loop() -> asyncio.AbstractEventLoop:
-    """Return the running loop of this process."""
+    """Return the running loop of this process.
+
+    Raises:
+        OSError: its thread cannot be started, as at the exit of Python 3.12 on.
+    """
     global _loop  # noqa: PLW0603 (one per process)
     with _lock:
         if _loop is None:
-            _loop = _Loop()
-            _loop.set_default_executor(_DaemonThreads(max_workers=1))
-            threading.Thread(target=_loop.run_forever, name="tbwriter-io", daemon=True).start()
+            loop = _Loop()
+            loop.set_default_executor(_DaemonThreads(max_workers=1))
+            try:
+                threading.Thread(target=loop.run_forever, name="tbwriter-io", daemon=True).start()
+            except RuntimeError as exc:
+                loop.close()
+                raise OSError(errno.EAGAIN, f"no thread can be started for this store: {exc}; open it earlier") from exc
+            _loop = loop
         return _loop
 
 

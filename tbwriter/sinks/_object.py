@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tbwriter.errors import SegmentLostError
 from tbwriter.sinks import _thinning
 from tbwriter.sinks._base import Durability, SinkStatus
 from tbwriter.sinks._credentials import without_user
@@ -42,6 +43,9 @@ _CANCEL_SECS = 0.5
 _SEALED_POLICY = SegmentPolicy(max_bytes=64 << 20, max_puts=1, min_interval=300.0, max_interval=300.0)
 # Where files grow: what is sent is what was written, however often.
 _APPENDING_POLICY = SegmentPolicy(max_bytes=16 << 20, max_puts=1 << 30, max_interval=10.0)
+
+# The spool's disk takes no more.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _told_memory = threading.Event()
 
@@ -86,7 +90,11 @@ class SpooledObjectSink:
         self._url = url.rstrip("/")
         self._store = store
         self._name = name
+        self._header_bytes = len(header)
         self._thinning = _thinning.Thinning()
+        self._choice: _thinning.Choice | None = None  # of an append that failed
+        self._left_out: tuple[int, ...] = ()  # of the last append
+        self._dropped = 0  # records left out, of all appends
         self._thinned = False  # since the last roll: a segment may lack metadata
         root = _root(spool_dir)
         self._names = set(spooled_names(root, self._url)) if root else set()
@@ -145,20 +153,56 @@ class SpooledObjectSink:
 
     def append(self, records: bytes) -> None:
         """Write to the spool; when that is nearly full, only some of `records`."""
-        kept = self._thinning.keep(records, self._usage)
-        self._thinned = self._thinned or len(kept) < len(records)
-        if kept:
-            self._spool.append(kept)
-            if self._shipping.grown():
-                self._store.uploader.wake(self._shipping)
+        self._left_out = ()
+        # What failed is repeated, and the spool goes on within the same bytes.
+        choice = self._choice = self._choice or self._thinning.choose(records, self._usage)
+        try:
+            if choice.kept:
+                self._spool.append(choice.kept)
+        except SegmentLostError as lost:
+            accepted, left_out = choice.up_to(records, lost.accepted)
+            self._leave_out(left_out)
+            raise SegmentLostError(str(lost), accepted) from lost
+        except OSError as exc:
+            taken = self._end_early(records, choice) if exc.errno in _FULL else None
+            if taken is None:
+                raise
+            raise SegmentLostError(f"{self._spool.directory}: {exc.strerror}", taken) from exc
+        self._leave_out(choice.left_out)
+        if choice.kept and self._shipping.grown():
+            self._store.uploader.wake(self._shipping)
+
+    def _end_early(self, records: bytes, choice: _thinning.Choice) -> int | None:
+        """End the segment, so that its room on a full disk is free when the store has it.
+
+        Returns:
+            how much of `records` it took; None where it is not ended, since it holds nothing yet.
+        """
+        before = self._spool.size
+        self._spool.seal()
+        if self._spool.size <= self._header_bytes:
+            return None
+        accepted, left_out = choice.up_to(records, self._spool.size - before)
+        self._leave_out(left_out)
+        self._shipping.sealed()
+        self._store.uploader.wake(self._shipping)
+        return accepted
+
+    def _leave_out(self, numbers: tuple[int, ...]) -> None:
+        self._choice = None
+        self._left_out = numbers
+        self._dropped += len(numbers)
+        self._thinned = self._thinned or bool(numbers)
 
     def roll(self, name: str, header: bytes) -> None:
         """Begin a segment in the spool."""
         if name in self._names:
             raise FileExistsError(f"{without_user(self._url)}/{name} exists")
+        self._choice = None
         final = self._spool.roll(name, header)
         self._name = name
         self._names.add(name)
+        self._header_bytes = len(header)
         self._thinned = False
         self._shipping.rolled(name, final)
         self._store.uploader.wake(self._shipping)
@@ -184,7 +228,9 @@ class SpooledObjectSink:
         mark = self._shipping.taken
         self._shipping.want(mark)
         self._store.uploader.wake(self._shipping)
-        shipped = self._shipping.wait(mark, threading.TIMEOUT_MAX if timeout is None else timeout)
+        secs = threading.TIMEOUT_MAX if timeout is None else timeout
+        self._store.uploader.work_here(lambda: self._shipping.shipped >= mark, secs)
+        shipped = self._shipping.wait(mark, secs)
         return Durability.REMOTE if shipped else local
 
     def release(self) -> None:
@@ -203,7 +249,8 @@ class SpooledObjectSink:
             puts=counts.puts,
             bytes_uploaded=counts.uploaded,
             retries=counts.retries,
-            dropped_records=self._thinning.dropped,
+            dropped_records=self._dropped,
+            left_out=self._left_out,
             last_error=counts.last_error,
             spool=None if self._shipping.ended.is_set() and not self._shipping.left() else self._spool.directory,
         )
@@ -217,6 +264,7 @@ class SpooledObjectSink:
             self._spool.seal()
             self._shipping.close()
             self._store.uploader.wake(self._shipping)
+            self._store.uploader.work_here(self._shipping.ended.is_set, timeout)
             if not self._shipping.ended.wait(max(0.0, timeout - (time.monotonic() - begin))):
                 self._abandon()
                 self._tell_left()

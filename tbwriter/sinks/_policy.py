@@ -10,8 +10,6 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-# The first puts come sooner than the interval: a new run is what its user looks at.
-_FIRST_PHASE = 0.7
 _MIN_BALANCED_PUTS = 4
 _FIRST_BACKOFF_SECS = 0.2
 _MAX_BACKOFF_SECS = 60.0
@@ -62,8 +60,12 @@ class SegmentPolicy:
         return pause * rng.uniform(1 - self.jitter, 1 + self.jitter)
 
     def first_phase(self, rng: random.Random) -> float:
-        """Return the pause between a run's first put, at its opening, and the second."""
-        return rng.uniform(0.0, _FIRST_PHASE * self.min_interval)
+        """Return the pause between a run's first put, at its opening, and the second: any part of an interval.
+
+        So writers that were started together put at all times alike, from the first interval on. Of 64 that put every
+        10 s, more than 3 times the mean in one second, by chance, comes in 1 of 800 times 10 minutes.
+        """
+        return rng.random() * self.interval(0.0, rng)
 
 
 class Backoff:

@@ -52,6 +52,7 @@ class _Segment:
     puts: int = 0
     sealing: bool = False  # its last put has begun: what comes now belongs into the next one
     ended: bool = False
+    removed: bool = False  # from the spool
 
 
 @dataclass(frozen=True)
@@ -204,12 +205,20 @@ class Shipping:
         with self._cond:
             self._cond.wait_for(lambda: self._acked > 0 or self.refusal is not None, timeout)
 
+    def sealed(self) -> None:
+        """Take note of the end of the current segment, whose last bytes came with it; `rolled` may follow."""
+        with self._cond:
+            self._seal()
+
+    def _seal(self) -> None:
+        tail = self._segments[-1]
+        self._take(tail, self._spool.size - tail.size)
+        tail.ended = True
+
     def close(self) -> None:
         """Ship what is left and then end; the spool is sealed."""
         with self._cond:
-            tail = self._segments[-1]
-            self._take(tail, self._spool.size - tail.size)
-            tail.ended = True
+            self._seal()
             self._closing = True
 
     def abandon(self, *, idle: bool) -> None:
@@ -335,9 +344,11 @@ class Shipping:
         with self._cond:
             head = self._segments[0]
             while head.ended and head.acked == head.size:
-                done.append(head)
+                if not head.removed:
+                    head.removed = True
+                    done.append(head)
                 if len(self._segments) == 1:
-                    return None
+                    return None if self._closing else _FOREVER_SECS
                 self._segments.popleft()
                 head = self._segments[0]
             if head.ended:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 
 from tbwriter.sinks._credentials import safe_options, without_user
 from tbwriter.sinks._file import FileSink
-from tbwriter.sinks._spool_dirs import SIDE, boot_id, disown, key, own
+from tbwriter.sinks._spool_dirs import SIDE, disown, key, own, own_again
 
 _VERSION = 1
 
@@ -75,16 +76,17 @@ class DiskSpool:
         self._path = root / stem
         self._path.mkdir(mode=0o700)
         own(self._path)
+        about = {
+            "v": _VERSION,
+            "url": without_user(url),
+            "options": safe_options(options),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "boot_id": _boot_id(),
+        }
+        self._about = json.dumps(about)
         try:
-            about = {
-                "v": _VERSION,
-                "url": without_user(url),
-                "options": safe_options(options),
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
-                "boot_id": boot_id(),
-            }
-            (self._path / "url.json").write_text(json.dumps(about), encoding="utf-8")
+            self._url_file.write_text(self._about, encoding="utf-8")
             self._files = FileSink(str(self._path), name=name, header=header)
         except BaseException:
             shutil.rmtree(self._path, ignore_errors=True)
@@ -92,6 +94,10 @@ class DiskSpool:
             raise
         self.directory: str | None = str(self._path)
         self._before = 0  # bytes of earlier segments
+
+    @property
+    def _url_file(self) -> Path:
+        return self._path / "url.json"
 
     @property
     def size(self) -> int:
@@ -104,6 +110,13 @@ class DiskSpool:
 
     def roll(self, name: str, header: bytes) -> int:
         """Begin a segment."""
+        if not self._url_file.exists():  # somebody has deleted it all: nobody would know whose the new segment is
+            try:
+                self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except FileExistsError as exc:  # which would say that another name helps
+                raise NotADirectoryError(errno.ENOTDIR, "a file is in the way", str(self._path)) from exc
+            own_again(self._path)
+            self._url_file.write_text(self._about, encoding="utf-8")
         self._files.roll(name, header)
         # More than `size` was before, where whole records of an append that failed were kept.
         final = self._files.status().bytes_os - len(header) - self._before
@@ -213,3 +226,11 @@ class MemorySpool:
         """Forget everything."""
         self._segments.clear()
         self._sides.clear()
+
+
+def _boot_id() -> str:
+    """Return what tells this boot of the machine from others; "" where nothing does."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""

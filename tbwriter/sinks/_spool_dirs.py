@@ -137,6 +137,16 @@ def own(directory: Path) -> None:
     (directory / _OWNER).write_text(owner.path.name, encoding="utf-8")
 
 
+def own_again(directory: Path) -> None:
+    """Say so once more where somebody has deleted the directory, or all of the root, and it was made again."""
+    with _owners_lock:
+        owner = _owners[directory.parent]
+        if not owner.path.exists():
+            owner.lock.release()
+            owner.lock = Lock(owner.path)
+    (directory / _OWNER).write_text(owner.path.name, encoding="utf-8")
+
+
 def disown(directory: Path) -> None:
     """Leave a directory of our own to whoever takes it; delete it when nothing is left in it."""
     remove_if_empty(directory)
@@ -284,11 +294,3 @@ def remove_if_empty(path: Path) -> None:
     """Delete a spool directory that holds nothing more to ship."""
     if not _segment_names(path) and not _side_names(path):
         shutil.rmtree(path, ignore_errors=True)
-
-
-def boot_id() -> str:
-    """Return what tells this boot of the machine from others; "" where nothing does."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""

@@ -62,7 +62,8 @@ _REFUSING = (FileNotFoundError, NotImplementedError, PermissionError)  # NotImpl
 # Errors of the drivers' own kinds that waiting does not mend.
 _REFUSALS = frozenset(
     {
-        *("AuthenticationException", "BadHostKeyException", "LogonFailure", "PasswordRequiredException"),  # sftp, smb
+        *("AuthenticationException", "BadHostKeyException", "PasswordRequiredException"),  # sftp
+        *("AccessDenied", "BadNetworkName", "LogonFailure"),  # smb
         *("ClientAuthenticationError", "DefaultCredentialsError", "InvalidRegionError", "NoCredentialsError"),
         *("ParamValidationError", "PartialCredentialsError", "ProfileNotFound", "RefreshError", "TokenRetrievalError"),
     }
@@ -214,7 +215,9 @@ class Store:
 def is_refusal(exc: BaseException | None) -> bool:
     """Say whether waiting does not help against an error: wrong bucket, key, permission or option."""
     while exc is not None:
-        if isinstance(exc, _REFUSING) or type(exc) in (TypeError, ValueError) or type(exc).__name__ in _REFUSALS:
+        # smb's driver calls a server that it does not reach a ValueError.
+        wrong = type(exc) in (TypeError, ValueError) and not isinstance(exc.__cause__, OSError)
+        if isinstance(exc, _REFUSING) or wrong or type(exc).__name__ in _REFUSALS:
             return True
         for name in ("status_code", "status", "code"):
             code = getattr(exc, name, None)
@@ -320,7 +323,7 @@ def knows(scheme: str) -> bool:
 
 
 def call_within(secs: float, call: Callable[[], _T]) -> _T:
-    """Return what `call` does, which may hang.
+    """Return what `call` does, which may hang; where no thread can be started, as at exit, it is waited for.
 
     Raises:
         TimeoutError: it has not come back; its thread stays behind.
@@ -333,7 +336,10 @@ def call_within(secs: float, call: Callable[[], _T]) -> _T:
         except BaseException as exc:  # handed over
             future.set_exception(exc)
 
-    threading.Thread(target=work, name="tbwriter-ask", daemon=True).start()
+    try:
+        threading.Thread(target=work, name="tbwriter-ask", daemon=True).start()
+    except RuntimeError:
+        work()
     if not wait([future], secs).done:
         raise TimeoutError(f"no answer within {secs:g} s")
     return future.result()

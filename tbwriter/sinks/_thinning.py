@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+from typing import NamedTuple
 
 from tbwriter.sinks._base import record_sizes
 
@@ -47,32 +48,52 @@ disk = Usage(int(os.environ.get("TBWRITER_SPOOL_BYTES") or DISK_BYTES))
 memory = Usage(MEMORY_BYTES)
 
 
+class Choice(NamedTuple):
+    """Of some records those that are kept."""
+
+    kept: bytes
+    left_out: tuple[int, ...] = ()
+    """The numbers of the others, from 0."""
+
+    def up_to(self, records: bytes, size: int) -> tuple[int, tuple[int, ...]]:
+        """Return the end in `records`, and what is left out before it, where `size` bytes of `kept` were stored."""
+        end = at = count = 0
+        left_out = set(self.left_out)
+        for number, length in enumerate(record_sizes(records)):
+            at += length
+            if number in left_out:
+                continue
+            size -= length
+            if size < 0:
+                break
+            end, count = at, number
+        return end, tuple(number for number in self.left_out if number < count)
+
+
 class Thinning:
     """Chooses the records that are kept; one per sink, one thread."""
 
     def __init__(self) -> None:
         self._seen = 0
-        self.dropped = 0
-        """Records left out."""
 
-    def keep(self, records: bytes, usage: Usage) -> bytes:
-        """Return those of `records`, whole framed records, that go into a spool of `usage`."""
+    def choose(self, records: bytes, usage: Usage) -> Choice:
+        """Choose those of `records`, whole framed records, that go into a spool of `usage`."""
         if usage.free(len(records)) >= ROOMY:
-            return records
-        kept = []
+            return Choice(records)
+        kept, left_out = [], []
         size = begin = 0
-        for length in record_sizes(records):
+        for number, length in enumerate(record_sizes(records)):
             self._seen += 1
             halvings = _halvings(usage.free(size + length))
             # What is large is an array or an image.
             large = halvings and length > _LARGE_BYTES
             if large or halvings > _HALVINGS or self._seen % (1 << halvings):
-                self.dropped += 1
+                left_out.append(number)
             else:
                 kept.append(records[begin : begin + length])
                 size += length
             begin += length
-        return b"".join(kept)
+        return Choice(b"".join(kept), tuple(left_out))
 
 
 def _halvings(free: float) -> int:

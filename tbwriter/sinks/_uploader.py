@@ -2,16 +2,19 @@
 
 One thread per writer would mean hundreds with `add_scalars`; one for all would let a store that hangs hold up the
 others; a few per store hide its latency, and a store that hangs holds up itself alone. A job is run by one thread at
-a time. Threads are started when there is work and end when there is no job left.
+a time. Threads are started when there is work and end when there is no job left. Where none can be started, as at the
+exit of Python 3.12 on, whoever brings work or waits for it does it.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Protocol
 
 _log = logging.getLogger(__name__)
@@ -51,6 +54,7 @@ class Uploader:
         with self._cond:
             self._due[job] = 0.0
             self._provide_thread()
+        self.work_here()
 
     def wake(self, job: Job) -> None:
         """Make a job's step due now."""
@@ -60,6 +64,7 @@ class Uploader:
             elif job in self._due:
                 self._due[job] = 0.0
                 self._provide_thread()
+        self.work_here()
 
     def withdraw(self, job: Job) -> bool:
         """Take a job away, if no thread is in its step; return whether it is."""
@@ -74,13 +79,31 @@ class Uploader:
             self._cond.notify()
         elif self._threads < _MAX_THREADS:
             self._threads += 1
-            threading.Thread(target=self._work, name="tbwriter-upload", daemon=True).start()
+            try:
+                threading.Thread(target=self._work, name="tbwriter-upload", daemon=True).start()
+            except RuntimeError:
+                self._threads -= 1
 
-    def _work(self) -> None:
+    def work_here(self, over: Callable[[], bool] = lambda: False, secs: float = 0.0) -> None:
+        """Do the work in the caller, if there is no thread for it.
+
+        Args:
+            over: the caller waits for this to become true.
+            secs: at most so long; 0 does only what is due now.
+        """
         with self._cond:
-            while self._due:
-                job = self._next_due()
+            if self._threads:
+                return
+            self._threads += 1
+        self._work(over, time.monotonic() + secs)
+
+    def _work(self, over: Callable[[], bool] = lambda: False, until: float = math.inf) -> None:
+        with self._cond:
+            while self._due and not over():
+                job = self._next_due(until)
                 if job is None:
+                    if time.monotonic() >= until:
+                        break
                     continue
                 self._running.add(job)
                 if len(self._due) > len(self._running) and not self._idle:
@@ -99,8 +122,8 @@ class Uploader:
             self._threads -= 1
             self._cond.notify_all()  # the others have nothing to do either
 
-    def _next_due(self) -> Job | None:
-        """Return a job that is due, or wait and return None."""
+    def _next_due(self, until: float) -> Job | None:
+        """Return a job that is due, or wait, at the longest until the moment `until`, and return None."""
         waiting = [(due, job) for job, due in self._due.items() if job not in self._running]
         now = time.monotonic()
         due, job = min(waiting, key=lambda item: item[0], default=(None, None))
@@ -110,7 +133,8 @@ class Uploader:
             return job
         self._idle += 1
         try:
-            self._cond.wait(None if due is None else due - now)
+            wake_at = min(until, math.inf if due is None else due)
+            self._cond.wait(None if wake_at == math.inf else max(0.0, wake_at - now))
         finally:
             self._idle -= 1
         return None

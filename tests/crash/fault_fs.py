@@ -9,6 +9,7 @@ is a JSON object, answered by one line when it holds:
     {"delay_secs": 0.05}          of every call from now on
     {"no_links": true}            all files are said to have none
     {"write_back": true}          writes reach the server by a sync or a close, as of a client that caches
+    {"close_only": true}          by a close alone: a sync does nothing, as of mounts of object stores
     {"calls": true}               answered by [[operation, thread], ...] since the last such question
 """
 
@@ -20,6 +21,9 @@ import threading
 import time
 
 import mfusepy
+
+_REQUEST_BYTES = 1 << 16
+_REQUEST_SECS = 0.02
 
 
 class FaultFS(mfusepy.Operations):
@@ -35,6 +39,7 @@ class FaultFS(mfusepy.Operations):
         self._calls = []
         self._delay_secs = 0.0
         self._write_back = False
+        self._close_only = False
         self._no_links = False
         self._cached = collections.defaultdict(dict)  # path -> offset -> data not yet on the server
 
@@ -58,6 +63,8 @@ class FaultFS(mfusepy.Operations):
             self._no_links = order["no_links"]
         elif "write_back" in order:
             self._write_back = order["write_back"]
+        elif "close_only" in order:
+            self._write_back = self._close_only = order["close_only"]
         elif "calls" in order:
             answer, self._calls = self._calls, []
         return answer
@@ -83,7 +90,21 @@ class FaultFS(mfusepy.Operations):
         return os.path.join(self._server, path.lstrip("/"))
 
     def _store(self, path, handle):
+        """Send what is cached, as clients do: what lies side by side in requests of 64 KiB, in an order of its own."""
+        pieces = []
         for offset, data in sorted(self._cached.pop(path, {}).items()):
+            if pieces and pieces[-1][0] + len(pieces[-1][1]) == offset:
+                pieces[-1] = pieces[-1][0], pieces[-1][1] + data
+            else:
+                pieces.append((offset, data))
+        requests = [
+            (begin + at, data[at : at + _REQUEST_BYTES])
+            for begin, data in reversed(pieces)
+            for at in reversed(range(0, len(data), _REQUEST_BYTES))
+        ]
+        for number, (offset, data) in enumerate(requests):
+            if number:
+                time.sleep(_REQUEST_SECS)  # long enough for others to look at what is there
             os.pwrite(handle, data, offset)
 
     def getattr(self, path, fh=None):
@@ -137,8 +158,9 @@ class FaultFS(mfusepy.Operations):
 
     def fsync(self, path, datasync, fh):
         self._enter("fsync")
-        self._store(path, fh)
-        os.fsync(fh)
+        if not self._close_only:
+            self._store(path, fh)
+            os.fsync(fh)
 
     def fsyncdir(self, path, datasync, fh):
         self._enter("fsyncdir")

@@ -2,7 +2,7 @@
 
 proxy = Proxy(port)                 # of the store; proxy.url for clients
 proxy.requests                      # [Request(method, path, sent, status)], in the order in which they ended
-proxy.fault = "503"                 # or "reset", "hang", "slow"; None is no fault
+proxy.fault = "503"                 # or "403", "reset", "hang", "slow"; None is no fault
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Proxy:
 
     @fault.setter
     def fault(self, fault):
-        assert fault in {None, "503", "reset", "hang", "slow"}
+        assert fault in {None, "403", "503", "reset", "hang", "slow"}
         self._fault = fault
         self._loop.call_soon_threadsafe(self._wake)
 
@@ -135,8 +135,8 @@ class Proxy:
         if self._fault == "reset":
             writer.transport.abort()
             return False
-        if self._fault == "503":
-            writer.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        if self._fault in {"403", "503"}:
+            writer.write(b"HTTP/1.1 %s No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % self._fault.encode())
             await writer.drain()
             return False
         if self._fault == "slow":

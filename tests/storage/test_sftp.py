@@ -267,9 +267,11 @@ def test_a_password_in_the_url_works_and_is_shown_nowhere(place, caplog):
     url = place.url.replace("@", ":{}@")
     with SummaryWriter(url.format(PASSWORD), **options) as writer:
         writer.add_scalar("a", 1.0, 1)
-        writer.add_scalars("m", {"x" * 300: 1.0}, 1)
-        writer.flush(timeout=PATIENCE_SECS)
+        assert writer.flush(timeout=PATIENCE_SECS)
+        writer.add_scalars("m", {"x" * 300: 1.0}, 1)  # a name that the server's disk does not take
+        assert not writer.flush(timeout=1)
         shown = [repr(writer), repr(writer.stats()), repr(writer.__getstate__())]
+        writer.close(timeout=0.5)
     with pytest.raises(SinkError) as raised:
         SummaryWriter(url.format("wrong-horse"), **options)
     shown += [str(raised.value), repr(raised.value), *(record.getMessage() for record in caplog.records)]

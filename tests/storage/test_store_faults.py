@@ -1,15 +1,17 @@
 """The store fails, the process is killed, or both: what was added is in the store in the end, once and in order."""
 
+import shutil
 import signal
 import threading
 
 import pytest
 from children import Child, run_well
-from event_files import steps
+from event_files import read_bytes, steps
 from test_writer_on_s3 import make, spooled, write
 from waiting import wait_until
 
 import tbwriter
+from tbwriter import SinkError
 
 FAULTS = ("503", "reset", "hang")
 WRITE = """
@@ -70,7 +72,7 @@ wait_for_parent()
     assert puts == sorted(puts)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*FAULTS, "403"])
 def test_an_outage_in_mid_run_loses_nothing(behind_proxy, proxy, tmp_path, said, fault):
     with make(behind_proxy, flush_secs=0.05) as writer:
         for begin in range(0, 600, 10):
@@ -251,6 +253,51 @@ def test_ship_needs_a_directory(tmp_path):
         tbwriter.ship(tmp_path / "nothing")
 
 
+def test_strict_is_told_of_the_spool_and_not_of_a_store_that_is_down(behind_proxy, proxy, monkeypatch):
+    """What waits in the spool is safe: flush says that it has not arrived."""
+    with make(behind_proxy, strict=True, flush_secs=0.02) as writer:
+        proxy.fault = "503"
+        write(writer, 0, 100)
+        assert not writer.flush(0.5)
+        write(writer, 100, 200)
+        assert "Service Unavailable" in writer.stats().last_error
+        (directory,) = behind_proxy.spool.glob("*/")
+        shutil.rmtree(directory)
+        directory.touch()  # where it was nothing can be made any more
+        write(writer, 200, 201)
+        wait_until(lambda: writer.stats().retries > 0, within=20)
+        with pytest.raises(SinkError, match=r"^\[Errno \d+\] storage failed: .*; the data is kept and tried again"):
+            write(writer, 201, 202)
+        directory.unlink()
+        proxy.fault = None
+        wait_until(lambda: writer.stats().queued == 0, within=20)
+    assert steps_in(behind_proxy)[-2:] == [200, 201]
+
+
+def steps_in(place):
+    return [
+        event.step
+        for _, data in sorted(place.objects().items())
+        for event in read_bytes(data)[0]
+        for value in event.values
+        if value.tag == "loss"
+    ]
+
+
+def test_what_waits_in_an_outage_lies_in_files_that_fit_into_memory(behind_proxy, proxy):
+    """Each is sent, and read for that, whole: a segment's size, and one record or chunk at most."""
+    with make(behind_proxy) as writer:
+        proxy.fault = "503"
+        for step in range(30):
+            writer.add_text("text", "x" * 1_000_000, step)
+        write(writer, 0, 10)
+        wait_until(lambda: writer.stats().queued == 0, within=30)
+        sizes = [path.stat().st_size for path in behind_proxy.spool.rglob("*tfevents*")]
+        assert sum(sizes) > 30_000_000
+        assert max(sizes) < (4 << 20) + 1_100_000
+        proxy.fault = None
+
+
 # ---- ends of the process
 
 
@@ -393,3 +440,35 @@ def test_a_spool_that_is_deleted_under_a_writer_is_said_and_not_claimed_as_store
     writer.close()
     assert any("lost from the spool" in line for line in said())
     assert steps(behind_proxy.download(tmp_path / "seen"), "loss")[-10:] == list(range(10, 20))
+
+
+def test_a_spool_that_is_deleted_under_a_writer_is_made_again_and_keeps_what_a_kill_leaves(
+    behind_proxy, proxy, tmp_path
+):
+    code = """
+import shutil
+writer = make()
+write(0, 10)
+assert writer.flush(30)
+shutil.rmtree(spool)
+write(10, 20)
+assert writer.flush(30)
+say("ready")
+wait_for_parent()
+write(20, 30)
+wait_until_spooled()
+say("written")
+wait_for_parent()
+"""
+    with child(behind_proxy, code) as first:
+        first.hears("ready")
+        proxy.fault = "503"
+        first.go_on()
+        first.hears("written")
+        assert tbwriter.ship(behind_proxy.spool) == []  # it lives
+        first.send(signal.SIGKILL)
+        wait_until(first.has_ended, within=20)
+    proxy.fault = None
+    (report,) = tbwriter.ship(behind_proxy.spool, storage_options=behind_proxy.options)
+    assert report.error is None
+    assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(30))
