@@ -44,7 +44,7 @@ _EARLY = 0.8
 _BUFFERED_BYTES = 1 << 18
 # Storage that fails is tried this often while somebody waits for it.
 _URGENT_PAUSE_SECS = 0.05
-# A flush without a timeout gives up when the worker has not got on for so long.
+# A flush without a timeout gives up when the worker has neither got on nor computed for so long.
 _STALLED_SECS = 10.0
 # What the last system call of a closing worker may take beyond its deadline.
 _GRACE_SECS = 0.5
@@ -107,6 +107,7 @@ class Worker:
             block_secs=min(block_secs, _FOREVER_SECS) if asynchronous else 0.0,
             wake=self._wake_up,
             gate=self._gate,
+            encoding=lambda: self._runs.encoding,
         )
         self._runs = runs
         self._flush_secs = min(flush_secs, _FOREVER_SECS)
@@ -270,13 +271,13 @@ class Worker:
             left = give_up_at - time.monotonic()
             if left > 0:
                 self._cond.wait(left)
-            elif progress == self._progress_of(request):
+            elif progress == self._progress_of(request) and not self._runs.encoding:
                 if request.shipments:
                     self._shipped_in_vain = request.shipped
                 else:
                     self._given_up = True
                 return
-            if progress != self._progress_of(request):
+            if progress != self._progress_of(request) or self._runs.encoding:
                 progress = self._progress_of(request)
                 give_up_at = time.monotonic() + _STALLED_SECS
 

@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 _CHUNK_BYTES = 1 << 18
 _PART_BYTES = 1 << 16
 _NO_LIMIT = 1 << 62
+# So many names may be taken by others between a look into a directory and the new file.
+_MOST_RIVALS = 1000
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,8 @@ class EventFile:
         self._chunk: list[Part] = []  # taken from _parts and offered to the sink, not yet accepted
         self._chunk_bytes = b""
         self._roll_needed = False
+        self.encoding = False
+        """Whether a summary is being encoded now."""
         self.buffered = 0
         """Memory held by what waits, in bytes."""
         self.waiting = 0
@@ -170,11 +174,14 @@ class EventFile:
             part = self._parts[0]
             described = None
             if part.pending:
+                self.encoding = True
                 try:
                     record, described = self._encode(part.pending)
                 except Exception as exc:  # one summary must not end the writer
                     self._drop(self._parts.popleft(), exc)
                     continue
+                finally:
+                    self.encoding = False
                 part = part._replace(records=record)
             if size + len(part.records) > room and not (fresh and not size):
                 self._roll_needed = not self._chunk
@@ -274,6 +281,7 @@ class EventFile:
 
     def _open(self, existing: list[str], header: bytes) -> sinks.Sink:
         place = self._place
+        known = len(existing)
         while True:
             name = self._next_name(existing, None)
             try:
@@ -287,9 +295,9 @@ class EventFile:
                     shipper=place.shipper,
                 )
             except FileExistsError:
-                if name in existing:
-                    raise  # not the file: a part of the path is in the way
                 existing.append(name)  # another writer was faster
+                if len(existing) > known + _MOST_RIVALS:
+                    raise  # or the sink means something else by it
 
     def _roll(self) -> None:
         # Where others see the records only later, no listing shows what they do now, and one would wait for a network.
@@ -297,16 +305,17 @@ class EventFile:
         existing = [] if remote else sinks.list_names(self._place.url, self._place.storage_options)
         header = self._header()
         previous: str | None = self._sink.name
+        known = len(existing)
         while True:
             name = self._next_name(existing, previous)
             try:
                 self._sink.roll(name, header)
                 break
             except FileExistsError:
-                if name in existing:
-                    raise
                 existing.append(name)
                 previous = None
+                if len(existing) > known + _MOST_RIVALS:
+                    raise
         self._roll_needed = False
         self._described.clear()
         self._file_bytes = self._header_bytes = len(header)

@@ -24,6 +24,8 @@ class Projector:
         self._waiting: deque[_summary.Embedding] = deque()
         self._config: bytes | None = None  # once read, as it is stored or on its way
         self._told = False
+        self.encoding = False
+        """Whether the files of an embedding are being made now."""
         self.written = 0
         """Embeddings stored."""
         self.dropped = 0
@@ -64,8 +66,12 @@ class Projector:
     def _store(self, embedding: _summary.Embedding) -> None:
         if self._config is None:
             self._config = self._stored_config()
-        config = embedding.config(self._config)
-        for name, data in embedding.files():
+        self.encoding = True
+        try:
+            config, files = embedding.config(self._config), [*embedding.files()]
+        finally:
+            self.encoding = False
+        for name, data in files:
             self._put("/".join((*embedding.folder, name)), data)
         self._put(_summary.CONFIG_NAME, config)
         self._config = config

@@ -24,6 +24,12 @@ OnFull = Literal["block", "drop", "raise"]
 
 # What an entry of the queue costs in CPython beside what is counted for it, in bytes: all of a scalar or a small group.
 ENTRY_BYTES = 240
+# Scalars and other small entries, of at most a 64th of the bytes, always have this share of them to themselves: a batch
+# of images that takes seconds to encode must not hold up the curves.
+_SMALL = 64
+_SPARE = 4
+# How often a call that waits for room looks whether storage is what it waits for.
+_LOOK_SECS = 0.1
 # A worker that is woken this early writes batches that are large enough.
 _WAKE_AT = 8192
 
@@ -40,16 +46,19 @@ class EntryQueue:
         block_secs: float,
         wake: Callable[[], None],
         gate: Callable[[], bool],
+        encoding: Callable[[], bool] = lambda: False,
     ) -> None:
         """Make an empty queue.
 
         Args:
             max_entries: the most entries that wait.
-            max_bytes: the most memory that they may hold; one entry that is larger alone is let in.
+            max_bytes: the most memory that they may hold; one entry that is larger alone is let in, and small ones
+                beside it.
             on_full: "block" waits for room, "drop" leaves the new entry out and counts it, "raise" raises.
-            block_secs: the longest wait for room in one outage, all calls together; then entries are dropped.
+            block_secs: the longest wait for storage in one outage, all calls together; then entries are dropped.
             wake: called, from any thread, when the worker should not wait any longer.
             gate: called before each entry once `watch`ed; raises or returns False to leave it out.
+            encoding: says whether the worker computes at this moment, so that a wait for room is none for storage.
         """
         self.entries: deque[Item] = deque()
         self.threshold = 0
@@ -63,17 +72,20 @@ class EntryQueue:
         self._block_left = block_secs
         self._wake = wake
         self._gate = gate
+        self._encoding = encoding
         self._watched = False
         self.closed = False
         self._woken = False
         self._told = False
         self._wake_mark = 0
         self._heavy = 0  # bytes held by entries that were put with a size, queued or being stored
+        self._most = max_bytes  # that all may hold now
+        self._spare = max_bytes // _SPARE
         self._room = threading.Condition()
         self._update_threshold()
 
     def _update_threshold(self) -> None:
-        limit = min(self._max_entries, (self._max_bytes - self._heavy) // ENTRY_BYTES)
+        limit = min(self._max_entries, (self._most - self._heavy) // ENTRY_BYTES)
         self._wake_mark = min(limit, _WAKE_AT, self._max_entries // 2)
         self.threshold = -1 if self._watched else limit if self._woken else self._wake_mark
 
@@ -102,13 +114,16 @@ class EntryQueue:
             self._gate()  # raises
         if tell:  # outside of the lock: a handler of the log may do anything
             _log.warning(
-                "storage does not keep up: %d entries wait and there is room for no more; newer ones are dropped and "
-                "counted until there is. Said once an outage",
+                "storage does not keep up: %d entries and %.1f MiB of arrays wait, and there is room for no more; "
+                "newer ones are dropped and counted until there is. Said once an outage",
                 len(self.entries),
+                self._heavy / (1 << 20),
             )
 
     def _let_in(self, item: Item, size: int) -> None:
         self._heavy += size
+        if not self._is_small(size):
+            self._most = max(self._most, self._heavy + self._spare)
         self.entries.append(item)
         if self._woken:
             self._update_threshold()
@@ -123,7 +138,11 @@ class EntryQueue:
             return False
         if size and not self._heavy:
             return True  # alone it may be larger than the whole queue
-        return self._heavy + len(self.entries) * ENTRY_BYTES + (size or ENTRY_BYTES) <= self._max_bytes
+        left = self._most - self._heavy - len(self.entries) * ENTRY_BYTES - (size or ENTRY_BYTES)
+        return left >= (0 if self._is_small(size) else self._spare)
+
+    def _is_small(self, size: int) -> bool:
+        return size * _SMALL <= self._max_bytes
 
     def _wait_for_room(self, size: int) -> bool:
         self._woken = True
@@ -133,13 +152,14 @@ class EntryQueue:
                 f"{len(self.entries)} entries wait for storage and max_queue={self._max_entries}, "
                 f"max_queue_bytes={self._max_bytes} allow no more; see stats().last_error"
             )
-        if self._on_full == "block" and self._block_left > 0:
+        while self._on_full == "block" and self._block_left > 0:
             begin = time.monotonic()
             try:
-                if self._room.wait_for(lambda: self._has_room(size) or self.closed, self._block_left):
+                if self._room.wait_for(lambda: self._has_room(size) or self.closed, min(self._block_left, _LOOK_SECS)):
                     return not self.closed
             finally:
-                self._block_left -= time.monotonic() - begin
+                if not self._encoding():
+                    self._block_left -= time.monotonic() - begin
         return False
 
     def take(self, most: int) -> list[Item]:
@@ -160,6 +180,7 @@ class EntryQueue:
         """Say that entries of `size` bytes, taken before, are stored; for the worker."""
         with self._room:
             self._heavy -= size
+            self._most = max(self._max_bytes, self._heavy + self._spare)
             self._woken = False
             self._block_left = self._block_secs
             self._told = False

@@ -72,6 +72,11 @@ class Runs:
         return self._main.buffered + subs + self._projector.buffered
 
     @property
+    def encoding(self) -> bool:
+        """Whether a summary is being encoded now, by the worker: what waits for that waits for no storage."""
+        return self._main.encoding or self._projector.encoding
+
+    @property
     def unbounded(self) -> int:
         """The part of it that nothing here bounds, in bytes."""
         return self._projector.buffered

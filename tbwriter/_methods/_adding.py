@@ -132,6 +132,11 @@ class Adding:
         if errors:
             raise errors[0]
 
+    def _check_open(self) -> None:
+        """Raise WriterClosedError after `close`, for what may turn out to hold nothing to put."""
+        if self._closed:
+            raise WriterClosedError
+
     def _put(self, item: Item, size: int = 0, values: int = 1) -> None:
         if self._worker is None:
             if self._closed:

@@ -133,6 +133,7 @@ class ScalarMethods(Adding):
         self._add_metrics(metrics, step, walltime)
 
     def _add_metrics(self, metrics: Any, step: Any, walltime: Any) -> None:
+        self._check_open()
         metrics = self._checked_metrics(metrics)
         first_tag = next(iter(metrics), "")
         step = self._step(step, first_tag)
@@ -176,6 +177,7 @@ class ScalarMethods(Adding):
             TypeError, ValueError: shapes differ, steps are no integers within int64, or a wall time is not finite.
             WriterClosedError: after `close`.
         """
+        self._check_open()
         series = _summary.as_series(
             _summary.check_tag(tag), values, steps, wall_times, now=time.time(), told=self._told
         )
@@ -205,6 +207,7 @@ class ScalarMethods(Adding):
         Raises:
             TypeError, ValueError, WriterClosedError: as `add_scalar`; then none is added.
         """
+        self._check_open()
         main_tag = _summary.check_tag(main_tag, "main_tag")
         step = self._step(global_step, main_tag)
         wall_time, slack = self._wall_time(walltime, main_tag)

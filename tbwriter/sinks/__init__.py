@@ -55,11 +55,13 @@ Opener = Callable[[str, str, bytes, Mapping[str, Any]], Sink]
 Shipper = Literal["thread", "process"]
 Lister = Callable[[str, Mapping[str, Any]], list[str]]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]*)://")
+# fsspec's file systems over others, such as "simplecache::s3://bucket".
+_CHAIN = re.compile(r"[A-Za-z][A-Za-z0-9_+.-]*::([A-Za-z][A-Za-z0-9_+.-]*::)*[A-Za-z][A-Za-z0-9_+.-]*://")
 # pathlib and os.path.normpath turn "s3://bucket" into "s3:/bucket". Only schemes of storage: "run:/x" is a path.
-_COLLAPSED = re.compile(
-    r"(s3a?|gs|gcs|az|abfss?|adl|obs|oss|cosn?|hdfs|webhdfs|https?|ftp|sftp|ssh|smb|memory|file|hf|dbfs):/(?!/)"
-)
+_COLLAPSED = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]+):(?:/(?!/)|$)")
+# Beside what is served: of others' storage.
+_SCHEMES_OF_OTHERS = frozenset({"file", "http", "https", "cos", "cosn", "tos"})
 
 
 class Defaults(NamedTuple):
@@ -138,8 +140,10 @@ def normalise(url: str | os.PathLike[str]) -> str:
         raise ValueError(f"log_dir holds a NUL character: {text!r}")
     match = _SCHEME.match(text)
     if match is None:
+        if _CHAIN.match(text):
+            raise ValueError(f"log_dir {text!r} is a chain of file systems; want the URL of the last one alone")
         collapsed = _COLLAPSED.match(text)
-        if collapsed:
+        if collapsed and (collapsed[1] in _SCHEMES_OF_OTHERS or _is_served(collapsed[1])):
             raise ValueError(
                 f"log_dir {text!r} looks like a URL that lost a slash in pathlib or os.path; "
                 f"pass it as a str: {collapsed[1]}://{text[collapsed.end() :]}"
@@ -147,15 +151,18 @@ def normalise(url: str | os.PathLike[str]) -> str:
         return os.path.abspath(os.path.expanduser(text))
     scheme = match[1]
     if scheme == "file":
-        return os.path.abspath(text[len("file://") :])
-    if not _is_served(scheme):
-        from tbwriter.sinks._store import SCHEMES
+        path = text[len("file://") :]
+        return os.path.abspath(path.removeprefix("localhost") if path.startswith("localhost/") else path)
+    from tbwriter.sinks._store import SCHEMES, needs_host
 
+    if not _is_served(scheme):
         raise ValueError(
             f"log_dir {text!r}: no sink serves {scheme}://; want a local path, or one of "
             f"{', '.join(f'{known}://' for known in ('file', *sorted({*_backends, *SCHEMES})))}, "
             "or another protocol of fsspec's that can be written"
         )
+    if scheme not in _backends and needs_host(scheme) and text[match.end() :][:1] in ("", "/"):
+        raise ValueError(f"log_dir {text!r} names no bucket or host; want {scheme}://<bucket>/<directory>")
     return text
 
 

@@ -37,6 +37,22 @@ _SHARED_CHUNK_BYTES = 1 << 16
 _OPEN_FLAGS = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
+def make_directory(path: str) -> None:
+    """Make a directory, and those above it, where they are not there yet.
+
+    Raises:
+        OSError: it cannot be made; FileExistsError is left to files, whose name another writer took first.
+    """
+    try:
+        os.makedirs(path, exist_ok=True)
+    except FileExistsError as exc:
+        way = exc.filename or path
+        if os.path.islink(way) and not os.path.exists(way):
+            there = f"a link to {os.readlink(way)}, which is not there"
+            raise FileNotFoundError(errno.ENOENT, there, way) from exc
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), way) from exc
+
+
 class FileSink:
     """One directory on a file system; each segment is a file in it, created exclusively.
 
@@ -165,7 +181,8 @@ class FileSink:
             self._cut(self._offset + self._done)
         self._eio = self._eio + 1 if exc.errno == errno.EIO else 0
         # The largest file that the system allows: a new one takes more, unless this one is new itself.
-        full = exc.errno == errno.EFBIG and self._offset > len(self._header)
+        taken = self._offset + whole_records(records, min(self._done, len(records)))
+        full = exc.errno == errno.EFBIG and taken > len(self._header)
         if exc.errno in _LOST or self._eio >= _MAX_REPEATED_EIO or full:
             self._eio = 0
             if exc.errno in _LOST and not self._is_in_place():
@@ -215,7 +232,7 @@ class FileSink:
     def roll(self, name: str, header: bytes) -> None:
         """Seal the current file and create `name`."""
         self._seal()
-        os.makedirs(self._directory, exist_ok=True)
+        make_directory(self._directory)
         path = os.path.join(self._directory, name)
         fd = os.open(path, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
         try:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tbwriter.sinks._credentials import without_user
+from tbwriter.sinks._file import make_directory
 
 _PAUSE_SECS = 0.5
 _PATIENCE_SECS = 60.0
@@ -85,7 +86,7 @@ def read_file(url: str, name: str, storage_options: Mapping[str, Any] | None = N
 
 
 def _put_local(path: str, data: bytes) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    make_directory(os.path.dirname(path))
     part = f"{path}.{os.urandom(4).hex()}.part"
     try:
         with open(part, "xb") as file:

@@ -313,6 +313,11 @@ def store_for(url: str, options: Mapping[str, Any] | None) -> Store:
     return store or _stores.setdefault(key, Store(scheme, options or {}))
 
 
+def needs_host(scheme: str) -> bool:
+    """Say whether a URL must name a bucket or a host; Hadoop's have a default."""
+    return scheme in SCHEMES and scheme not in _ONLY_SEALED
+
+
 def knows(scheme: str) -> bool:
     """Say whether there is a driver for a scheme, installed or not."""
     if scheme in _DRIVERS:

@@ -577,6 +577,9 @@ def test_close_can_be_called_again(writer_at, tmp_path):
         lambda writer: writer.add_scalars("m", {"a": 1.0}, 1),
         lambda writer: writer.add_histogram("h", [1.0], 1),
         lambda writer: writer.add_text("t", "words", 1),
+        lambda writer: writer.add_metrics({}, 1),
+        lambda writer: writer.add_scalars("m", {}, 1),
+        lambda writer: writer.add_scalar_series("loss", [], []),
     ],
 )
 @pytest.mark.parametrize("asynchronous", [True, False])
@@ -864,6 +867,63 @@ def test_ctrl_c_within_a_flush_leaves_the_writer_usable(hung, gate, tmp_path):
     gate.open()
     assert writer.flush(PATIENCE_SECS)
     assert scalars(tmp_path / "run") == [(1, 1.0)]
+
+
+# ---- entries that take long to encode
+
+
+class Slow:
+    """A summary that takes long to encode."""
+
+    tag, nbytes = "slow", 1 << 20
+
+    def __init__(self, gate):
+        self.gate = gate
+
+    def values(self, first):
+        self.gate.pass_through()
+        return []
+
+
+def test_a_call_that_waits_for_an_encoding_waits_for_no_storage(writer_at, gate, tmp_path):
+    writer = writer_at(tmp_path, max_queue_bytes=1 << 20, block_secs=0.2)
+    gate.shut()
+    writer._put(Pending(Slow(gate), 0, 1.0), 1 << 20)
+    gate.wait_for_arrival()
+    thread = threading.Thread(target=writer.add_histogram, args=("weights", np.zeros(100_000), 1))
+    thread.start()
+    thread.join(1.0)
+    assert thread.is_alive()
+    assert writer.stats().dropped == 0
+    gate.open()
+    thread.join(PATIENCE_SECS)
+    assert writer.flush(PATIENCE_SECS)
+    assert writer.stats().dropped == 0
+
+
+def test_scalars_have_room_beside_an_entry_that_is_larger_than_the_queue(hung, gate, tmp_path):
+    writer = hung(max_queue_bytes=1 << 20, on_full="raise")
+    writer.add_embedding(np.zeros((300_000, 1)), tag="large")  # 2.4 MB, and storage takes nothing
+    for step in range(500):
+        writer.add_scalar("loss", float(step), step)
+        writer.add_metrics({f"metric/{i}": 1.0 for i in range(20)}, step)
+    gate.open()
+    assert writer.flush(PATIENCE_SECS)
+    assert len(scalars(tmp_path / "run", "loss")) == 500
+    assert writer.stats().dropped == 0
+
+
+def test_a_small_queue_is_not_filled_by_large_entries_alone(hung, gate, tmp_path):
+    writer = hung(max_queue_bytes=1 << 20, on_full="drop")
+    for step in range(30):
+        writer.add_histogram("weights", np.zeros(10_000), step)  # 80 kB each
+    left_out = writer.stats().dropped
+    assert 15 < left_out < 25
+    for step in range(500):
+        writer.add_scalar("loss", float(step), step)
+    assert writer.stats().dropped == left_out
+    gate.open()
+    assert writer.flush(PATIENCE_SECS)
 
 
 # ---- counters

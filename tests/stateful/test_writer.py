@@ -151,7 +151,13 @@ def test_a_rank_that_is_none_is_refused(tmp_path, rank):
         ("a\0b", ValueError, "NUL"),
         ("s3:/bucket/run", ValueError, r"lost a slash in pathlib or os.path; pass it as a str: s3://bucket/run"),
         (Path("s3://bucket/run"), ValueError, r"pass it as a str: s3://bucket/run"),
+        (Path("oci://bucket/run"), ValueError, r"pass it as a str: oci://bucket/run"),
+        ("s3:", ValueError, r"pass it as a str: s3://"),
         ("nowhere://bucket/run", ValueError, "no sink serves nowhere://"),
+        ("no_where://bucket/run", ValueError, "no sink serves no_where://"),
+        ("simplecache::s3://bucket/run", ValueError, "is a chain of file systems; want the URL of the last one alone"),
+        ("s3://", ValueError, r"names no bucket or host; want s3://<bucket>/<directory>"),
+        ("gs:///run", ValueError, r"names no bucket or host; want gs://<bucket>/<directory>"),
     ],
 )
 def test_a_place_that_cannot_be_one_is_refused_at_construction(place, exception, message, tmp_path, monkeypatch):
@@ -164,6 +170,11 @@ def test_a_place_that_cannot_be_one_is_refused_at_construction(place, exception,
 def test_a_directory_may_hold_colons_that_are_no_url(tmp_path, monkeypatch, writer_at):
     monkeypatch.chdir(tmp_path)
     assert writer_at("run:/12:30:00").log_dir == str(tmp_path / "run:" / "12:30:00")
+    assert writer_at("run::1").log_dir == str(tmp_path / "run::1")
+
+
+def test_a_file_url_may_name_this_machine(tmp_path, writer_at):
+    assert writer_at(f"file://localhost{tmp_path}/run").log_dir == str(tmp_path / "run")
 
 
 def test_a_writer_in_memory_is_read_back(writer_at):
