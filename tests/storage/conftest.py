@@ -1,6 +1,5 @@
 """Stores, each started once a session, and places in them."""
 
-import importlib.util
 import itertools
 import logging
 import os
@@ -8,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from needs import cannot_run
+from needs import need
 from proxy import Proxy
 from servers import KEY, SECRET, Azurite, FakeGcs, Moto, RcloneS3, SeaweedFS, client
 
@@ -98,29 +97,24 @@ class Place:
         return directory
 
 
-def need_s3fs():
-    if importlib.util.find_spec("s3fs") is None:
-        cannot_run("s3fs is not installed")
-
-
 @pytest.fixture
 def s3(seaweedfs, tmp_path):
     """A place in the real S3 server."""
-    need_s3fs()
+    need("s3fs")
     return Place(seaweedfs.port, f"http://127.0.0.1:{seaweedfs.port}", tmp_path / "spool")
 
 
 @pytest.fixture
 def light_s3(moto, tmp_path):
     """A place in moto."""
-    need_s3fs()
+    need("s3fs")
     return Place(moto.port, f"http://127.0.0.1:{moto.port}", tmp_path / "spool")
 
 
 @pytest.fixture
 def quirky_s3(rclones3, tmp_path):
     """A place in rclone's."""
-    need_s3fs()
+    need("s3fs")
     return Place(rclones3.port, f"http://127.0.0.1:{rclones3.port}", tmp_path / "spool")
 
 
@@ -136,7 +130,7 @@ def proxy(seaweedfs):
 @pytest.fixture
 def behind_proxy(proxy, seaweedfs, tmp_path):
     """A place in the real S3 server, which writers reach through `proxy`."""
-    need_s3fs()
+    need("s3fs")
     return Place(seaweedfs.port, proxy.url, tmp_path / "spool")
 
 

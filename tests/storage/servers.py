@@ -97,6 +97,8 @@ class SeaweedFS(Server):
                 *(program("weed"), "mini", f"-dir={directory}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
                 *(f"-{name}={self.port + number}" for number, name in enumerate(ports)),
                 *("-admin.ui=false", "-webdav=false", "-bucket=bucket"),
+                # At fixed ports, so that a second server on this machine would end.
+                *("-s3.port.iceberg=0", "-s3.port.lance=0"),
             ],
             ready=f"http://127.0.0.1:{self.port}/bucket",
             directory=directory,

@@ -259,8 +259,8 @@ def test_strict_is_told_of_the_spool_and_not_of_a_store_that_is_down(behind_prox
         proxy.fault = "503"
         write(writer, 0, 100)
         assert not writer.flush(0.5)
+        wait_until(lambda: "Service Unavailable" in (writer.stats().last_error or ""), within=20)
         write(writer, 100, 200)
-        assert "Service Unavailable" in writer.stats().last_error
         (directory,) = behind_proxy.spool.glob("*/")
         shutil.rmtree(directory)
         directory.touch()  # where it was nothing can be made any more

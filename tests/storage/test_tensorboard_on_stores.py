@@ -1,6 +1,5 @@
 """The real TensorBoard reads a store while it is written, started as docs/storage.md says, and shows every step."""
 
-import importlib.util
 import itertools
 import json
 import os
@@ -8,8 +7,7 @@ import signal
 
 import pytest
 from children import run_well
-from conftest import need_s3fs
-from needs import cannot_run
+from needs import need
 from tensorboard_http import TensorBoard
 from test_store_faults import WRITE, child
 from test_writer_on_s3 import make, write
@@ -24,16 +22,11 @@ def curve(end):
     return {"loss": [(step, float(step)) for step in range(end)]}
 
 
-def need_tensorboard():
-    if importlib.util.find_spec("tensorboard") is None:
-        cannot_run("tensorboard is not installed")
-
-
 @pytest.fixture(scope="module")
 def tensorboard(seaweedfs):
     """TensorBoard with its S3 reader, which is boto3."""
-    need_tensorboard()
-    need_s3fs()
+    need("tensorboard")
+    need("s3fs")
     running = TensorBoard("python", "s3://bucket/board", env={"AWS_ENDPOINT_URL": f"http://127.0.0.1:{seaweedfs.port}"})
     yield running
     running.stop()
@@ -127,8 +120,8 @@ def follows(tensorboard, url, options, spool):
 
 
 def test_s3_without_boto3_is_followed_with_the_cache_of_listings_off(seaweedfs, tmp_path):
-    need_tensorboard()
-    need_s3fs()
+    need("tensorboard")
+    need("s3fs")
     hidden = tmp_path / "without"
     hidden.mkdir()
     (hidden / "boto3.py").write_text("raise ImportError('hidden by a test')")
@@ -182,7 +175,7 @@ def test_the_lines_for_boto3_make_the_requests_that_compatible_stores_take(tmp_p
 
 
 def test_google_storage_is_followed_by_the_python_reader(fakegcs, tmp_path):
-    need_tensorboard()
+    need("tensorboard")
     options = {"endpoint_url": fakegcs.url, "token": "anon"}
     with SummaryWriter("gs://bucket/board/first", storage_options=options, spool_dir=tmp_path / "spool"):
         pass
@@ -195,7 +188,7 @@ def test_google_storage_is_followed_by_the_python_reader(fakegcs, tmp_path):
 
 
 def test_azure_storage_is_followed_with_the_cache_of_listings_off(azurite, tmp_path):
-    need_tensorboard()
+    need("tensorboard")
     options = {"connection_string": azurite.connection}
     with SummaryWriter("az://bucket/board/first", storage_options=options, spool_dir=tmp_path / "spool"):
         pass
