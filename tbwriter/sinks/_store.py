@@ -9,6 +9,7 @@ Over 300 lines: half of it is a table of drivers, options and refusals, which di
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import logging
 import os
@@ -52,6 +53,7 @@ _MIN_GAP_SECS = {"gs": 1.0}
 # No object is replaced while it is read there, so each is stored once.
 _ONLY_SEALED = frozenset({"hdfs", "webhdfs"})
 _CONNECT_SECS = 5
+_DRIVER_SECS = 8.0
 _READ_SECS = 15
 # A call gives up after so long, and this much more for each byte.
 _CALL_SECS = 30.0
@@ -114,10 +116,17 @@ class Store:
         if getattr(kind, "async_impl", False):
             options.update(loop=io_loop(), asynchronous=False)
         try:
-            fs = kind(**options, use_listings_cache=False, skip_instance_cache=True)
+            # Some look for credentials in the network as soon as they are made.
+            fs = call_within(_DRIVER_SECS, lambda: kind(**options, use_listings_cache=False, skip_instance_cache=True))
         except ImportError as exc:
             raise ImportError(f"{self.scheme}:// needs {package}: pip install {package} ({exc})") from exc
-        except (TypeError, ValueError) as exc:
+        except TimeoutError:
+            hint = "it may look for credentials in vain; give storage_options"
+            message = f"{self.scheme}://: its driver is not ready after {_DRIVER_SECS:g} s: {hint}"
+            raise OSError(errno.ETIMEDOUT, message) from None
+        except OSError:
+            raise
+        except Exception as exc:  # each driver has its own
             names = sorted(self.options)
             raise ValueError(f"{self.scheme}://: storage_options {names} are refused: {self.words(exc)}") from None
         self.can_cancel = hasattr(fs, "_pipe_file")

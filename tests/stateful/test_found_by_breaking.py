@@ -2,13 +2,17 @@
 
 import enum
 import errno
+import shutil
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
 from event_files import scalars, statuses
-from storage import Disk
+from storage import PATIENCE_SECS, Disk
 
-from tbwriter import EventFileWriter, SummaryWriter
+from tbwriter import EventFileWriter, SinkError, SummaryWriter
 
 
 class Tag(str, enum.Enum):
@@ -91,6 +95,58 @@ def test_a_file_that_may_not_grow_is_followed_by_a_new_one(tmp_path, monkeypatch
         assert writer.flush()
     assert scalars(tmp_path, "a") == [(1, 1.0), (2, 2.0)]
     assert len(statuses(tmp_path)) == 2
+
+
+def test_a_first_batch_larger_than_a_file_may_be_goes_on_in_new_ones(tmp_path):
+    program = f"""
+    import resource, signal
+    from tbwriter import SummaryWriter
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    writer = SummaryWriter({str(tmp_path)!r}, flush_secs=1000.0)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+    for step in range(2000):
+        writer.add_scalar("a", float(step), step)
+    print(writer.flush(), writer.stats().written)
+    """
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["True", "2000"]
+    assert scalars(tmp_path, "a") == [(step, float(step)) for step in range(2000)]
+    assert len(statuses(tmp_path)) > 2
+
+
+@pytest.mark.parametrize("rank", [None, 0])
+def test_a_directory_that_is_a_link_to_nowhere_is_told_at_construction(tmp_path, rank):
+    (tmp_path / ("run" if rank is None else "rank_0")).symlink_to(tmp_path / "nowhere" / "else")
+    with pytest.raises(SinkError, match=r"a link to .*/nowhere/else, which is not there"):
+        SummaryWriter(tmp_path / "run" if rank is None else tmp_path, rank=rank)
+
+
+def test_a_sub_run_that_is_a_link_to_nowhere_holds_up_itself_alone(tmp_path):
+    (tmp_path / "m_k").symlink_to(tmp_path / "nowhere")
+    with SummaryWriter(tmp_path) as writer:
+        for step in range(3):
+            writer.add_scalars("m", {"k": 1.0, "j": 2.0}, step)
+            writer.add_scalar("a", 1.0, step)
+        assert not writer.flush(0.3)
+        assert scalars(tmp_path, "a") == [(step, 1.0) for step in range(3)]
+        assert scalars(tmp_path / "m_j", "m") == [(step, 2.0) for step in range(3)]
+        (tmp_path / "nowhere").mkdir()
+        assert writer.flush(PATIENCE_SECS)
+    assert scalars(tmp_path / "m_k", "m") == [(step, 1.0) for step in range(3)]
+
+
+def test_a_directory_that_becomes_a_link_to_nowhere_is_waited_for(tmp_path):
+    run = tmp_path / "run"
+    with SummaryWriter(run) as writer:
+        writer.add_scalar("a", 1.0, 1)
+        assert writer.flush()
+        shutil.rmtree(run)
+        run.symlink_to(tmp_path / "nowhere")
+        writer.add_scalar("a", 2.0, 2)
+        assert not writer.flush(0.3)
+        (tmp_path / "nowhere").mkdir()
+        assert writer.flush(PATIENCE_SECS)
+    assert scalars(run, "a") == [(2, 2.0)]
 
 
 def test_a_file_that_another_program_cuts_is_followed_by_a_new_one_without_a_hole(tmp_path):

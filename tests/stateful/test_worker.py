@@ -19,6 +19,7 @@ from waiting import wait_until
 
 import tbwriter
 from tbwriter import Durability, SinkError, SummaryWriter, WriterClosedError, WriterStats
+from tbwriter._entries import Pending, size_of
 from tbwriter.testing import FaultySink
 
 # What never comes in a test.
@@ -881,14 +882,15 @@ class Slow:
         self.gate = gate
 
     def values(self, first):
-        self.gate.pass_through()
+        self.gate(None)
         return []
 
 
 def test_a_call_that_waits_for_an_encoding_waits_for_no_storage(writer_at, gate, tmp_path):
     writer = writer_at(tmp_path, max_queue_bytes=1 << 20, block_secs=0.2)
     gate.shut()
-    writer._put(Pending(Slow(gate), 0, 1.0), 1 << 20)
+    entry = Pending(Slow(gate), 0, 1.0)
+    writer._put(entry, size_of(entry))
     gate.wait_for_arrival()
     thread = threading.Thread(target=writer.add_histogram, args=("weights", np.zeros(100_000), 1))
     thread.start()
@@ -903,13 +905,13 @@ def test_a_call_that_waits_for_an_encoding_waits_for_no_storage(writer_at, gate,
 
 def test_scalars_have_room_beside_an_entry_that_is_larger_than_the_queue(hung, gate, tmp_path):
     writer = hung(max_queue_bytes=1 << 20, on_full="raise")
-    writer.add_embedding(np.zeros((300_000, 1)), tag="large")  # 2.4 MB, and storage takes nothing
-    for step in range(500):
+    writer.add_histogram("large", np.zeros(300_000), 0)  # 2.4 MB, and storage takes nothing
+    for step in range(200):
         writer.add_scalar("loss", float(step), step)
         writer.add_metrics({f"metric/{i}": 1.0 for i in range(20)}, step)
     gate.open()
     assert writer.flush(PATIENCE_SECS)
-    assert len(scalars(tmp_path / "run", "loss")) == 500
+    assert len(scalars(tmp_path / "run", "loss")) == 200
     assert writer.stats().dropped == 0
 
 

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import itertools
+import threading
 from typing import ClassVar
 
 import fsspec
@@ -11,6 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from needs import cannot_run
 
 import tbwriter
+from tbwriter.sinks import _store
 from tbwriter.testing import SinkTests
 
 _numbers = itertools.count()
@@ -100,6 +102,25 @@ class OtherStore(MemoryFileSystem):
 
 
 fsspec.register_implementation("storage-test", OtherStore, clobber=True)
+
+
+def test_a_driver_that_is_not_ready_in_time_is_told_at_construction(monkeypatch, tmp_path):
+    ready = threading.Event()
+
+    class Searching(OtherStore):
+        protocol = "searching-test"
+
+        def __init__(self, **options):
+            ready.wait()  # as one that asks the network for credentials, where there is none
+            super().__init__(**options)
+
+    fsspec.register_implementation("searching-test", Searching, clobber=True)
+    monkeypatch.setattr(_store, "_DRIVER_SECS", 0.1)
+    try:
+        with pytest.raises(tbwriter.SinkError, match=r"searching-test://run.* is not ready after 0.1 s: it may look"):
+            tbwriter.SummaryWriter("searching-test://run", spool_dir=tmp_path)
+    finally:
+        ready.set()
 
 
 class TestAnyOtherProtocol(_OfFsspec):
