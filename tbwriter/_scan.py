@@ -41,6 +41,8 @@ class Damage(NamedTuple):
     """Whether the header of its first record is good."""
     framed: bool
     """Whether its lengths are in order, so that a reader that checks no data goes on behind it."""
+    values_before: int
+    """How many values of the run stand before it."""
 
 
 class Start(NamedTuple):
@@ -329,7 +331,7 @@ class _Scanner:
                     size = reader.offset - error.offset
                     torn = isinstance(error, TruncatedRecordError)
                     scan.damage.append(
-                        Damage(error.offset, size, str(error), torn, zeros=False, headed=False, framed=False)
+                        Damage(error.offset, size, str(error), torn, False, False, False, self.run.values)
                     )
                 if skipped is None:
                     break

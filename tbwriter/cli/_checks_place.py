@@ -11,13 +11,15 @@ from typing import Any
 
 from tbwriter import _record, _summary, _tree, sinks
 from tbwriter._tree import Directory
-from tbwriter.cli._common import shell_word
+from tbwriter.cli._common import counted, shell_word
 from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, names
 from tbwriter.errors import CorruptRecordError
 
 _SOME_DIRECTORIES = 2000
 _LEVELS_UP = 3
 _MANY_OTHERS = 20_000
+NOTHING_THERE = {"no-such-place", "wrong-logdir"}
+"""Codes of findings that say that the path leads nowhere."""
 
 
 def check_text(path: str) -> Iterator[Finding]:
@@ -116,6 +118,7 @@ def check_tree(
 def check_files(directories: list[Directory]) -> Iterator[Finding]:
     """Check what the names, sizes and times of event files tell."""
     for directory in directories:
+        growing: list[str] = []
         for found in directory.event_files:
             live = being_written(found)
             if found.size == 0:
@@ -129,14 +132,17 @@ def check_files(directories: list[Directory]) -> Iterator[Finding]:
                     fix="wait, or make the training flush" if live else f"rm {shell_word(found.path)}",
                 )
             elif live:
-                yield Finding(
-                    "still-growing",
-                    NOTE,
-                    found.path,
-                    f"the file is still being written: {live}",
-                    **both("shows what was flushed so far"),
-                    fix="nothing; what is not flushed yet comes with the next flush",
-                )
+                growing.append(f"{found.name!r} ({live})")
+        if growing:
+            yield Finding(
+                "still-growing",
+                NOTE,
+                directory.path,
+                f"may still be written: {growing[-1]}"
+                + (f", and {counted(len(growing) - 1, 'earlier file')}" if growing[1:] else ""),
+                **both("shows what was flushed so far"),
+                fix="nothing; if a training writes it, more comes with its next flush",
+            )
 
 
 def _check_size(place: str, directories: list[Directory]) -> Iterator[Finding]:

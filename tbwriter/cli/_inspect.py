@@ -56,7 +56,7 @@ def run_as_dict(run: RunScan, pattern: re.Pattern[str]) -> dict[str, Any]:
         "graphs": run.graphs,
         "values_of_further_tags": run.more_tags,
         "files": [_file_as_dict(file) for file in run.files],
-        "tags": [_tag_as_dict(name, scan) for name, scan in run.tags.items() if pattern.search(name)],
+        "tags": [_tag_as_dict(run, name, scan) for name, scan in run.tags.items() if pattern.search(name)],
     }
 
 
@@ -78,8 +78,8 @@ def _file_as_dict(file: FileScan) -> dict[str, Any]:
     }
 
 
-def _tag_as_dict(name: str, scan: TagScan) -> dict[str, Any]:
-    python, data_server = _readers.shown(scan).words
+def _tag_as_dict(run: RunScan, name: str, scan: TagScan) -> dict[str, Any]:
+    python, data_server = _readers.shown(run, name).words
     return {
         "tag": name,
         "kind": scan.plugin,
@@ -119,7 +119,7 @@ def _show(out: Console, run: RunScan, pattern: re.Pattern[str]) -> None:
         out.print(_file_table(run))
     tags = {name: scan for name, scan in run.tags.items() if pattern.search(name)}
     if tags:
-        out.print(_tag_table(tags))
+        out.print(_tag_table(run, tags))
     if run.more_tags:
         out.print(f"  {run.more_tags} values of further tags are not shown")
     out.print()
@@ -141,7 +141,7 @@ def _file_table(run: RunScan) -> Table:
     return table
 
 
-def _tag_table(tags: dict[str, TagScan]) -> Table:
+def _tag_table(run: RunScan, tags: dict[str, TagScan]) -> Table:
     headings = (
         "tag",
         "kind",
@@ -158,7 +158,7 @@ def _tag_table(tags: dict[str, TagScan]) -> Table:
     table = Table(*headings, box=None, padding=(0, 2))
     for name, scan in tags.items():
         gaps = scan.gaps
-        python, data_server = _readers.shown(scan).words
+        python, data_server = _readers.shown(run, name).words
         notes = [f"{len(gaps)} gaps, the largest {gaps[0].before}..{gaps[0].after}"] if gaps else []
         if scan.backs:
             notes.append(f"back {scan.backs} times")

@@ -18,7 +18,7 @@ from tbwriter import _rewrite, _scan, sinks
 from tbwriter._naming import MARKER_STEP
 from tbwriter._scan import Bulk, RunScan
 from tbwriter._tree import Directory, Found
-from tbwriter.cli import _checks_files, _common, _writing
+from tbwriter.cli import _common, _order, _writing
 
 _MOST_VOIDS = 100_000
 
@@ -224,7 +224,7 @@ def _add_marks(voids: dict[str, Voids], scan: RunScan, tags: list[str], offset: 
 
 
 def _refuse_mixed(scan: RunScan) -> None:
-    for first, second in _checks_files.overlapping(scan):
+    for first, second in _order.overlapping(scan):
         shared = first.tags & second.tags
         if shared:
             raise ValueError(

@@ -56,14 +56,21 @@ def test_inspect_takes_tags_by_pattern(tbwriter_command, runs):
     assert [tag["tag"] for tag in first["tags"]] == ["loss"]
 
 
+LOST = ("repeated", "back", "marked", "bad-data")
+
+
 def test_inspect_says_which_reader_hides_what(tbwriter_command, tmp_path):
     shown = {}
-    for case in ("double", "double-later", "no-metadata", "many", "late-metadata"):
+    for case in ("double", "double-later", "no-metadata", "many", "late-metadata", *LOST):
         (run,) = tbwriter_command("inspect", put(tmp_path / case, case), "--json").json["runs"]
         shown[case] = (run["tags"][0]["python_reader"], run["tags"][0]["data_server"])
     assert shown == {
+        "repeated": ("all", "not all: 1 earlier value of a step that comes again"),
+        "back": ("all", "not all: steps go back, and the points at and after them go"),
+        "marked": ("not all: steps go back, and the points at and after them go",) * 2,
+        "bad-data": ("not all: nothing behind the damage in a file", "not all: damaged values as if they were good"),
         "double": ("all", "nothing: scalars stored as DT_DOUBLE of rank 0"),
-        "double-later": ("all", "5: scalars stored as DT_DOUBLE of rank 0"),
+        "double-later": ("all", "5 of them: scalars stored as DT_DOUBLE of rank 0"),
         "no-metadata": ("nothing: no value says which plugin shows it",) * 2,
         "many": ("1000 of them",) * 2,
         "late-metadata": ("all", "nothing: the first value has no metadata"),
@@ -158,14 +165,46 @@ def test_cat_steps_over_damage(tbwriter_command, tmp_path):
 # ---- all of them
 
 COMMANDS = ["inspect", "verify", "cat"]
+# What each wants beside the place.
+MORE = {
+    "repair": ["-o", "out"],
+    "rewind": ["-o", "out", "--step", "1"],
+    "merge": ["-o", "out"],
+    "thin": ["-o", "out", "--every", "2"],
+    "convert": ["-o", "out"],
+    "plot": ["-o", "out.png"],
+    "tail": ["--once"],
+    "serve": ["--print"],
+}
+
+
+def all_commands():
+    from typer.main import get_command
+
+    from tbwriter.cli._app import app
+
+    return sorted(get_command(app).commands)
+
+
+@pytest.mark.parametrize("command", all_commands())
+def test_a_place_where_nothing_is_ends_with_3_and_a_line_that_names_it(
+    tbwriter_command, tmp_path, monkeypatch, command
+):
+    if command == "plot":
+        pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "nowhere"
+    answer = tbwriter_command(command, place, *MORE.get(command, []))
+    assert answer.code == 3
+    assert str(place) in (answer.err + answer.out).replace("\n", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_place_without_event_files_ends_with_3_and_a_line(tbwriter_command, tmp_path, command):
-    for place in (tmp_path, tmp_path / "nowhere"):
-        answer = tbwriter_command(command, place)
-        assert answer.code == 3
-        assert str(place) in answer.err.replace("\n", "")
+    answer = tbwriter_command(command, tmp_path)
+    assert answer.code == 3
+    assert str(tmp_path) in answer.err.replace("\n", "")
 
 
 @pytest.mark.parametrize("arguments", [["inspect"], ["inspect", "x", "--unknown"], ["unknown"]])

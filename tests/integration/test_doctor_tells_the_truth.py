@@ -164,6 +164,39 @@ def test_a_consequence_is_what_the_reader_shows(tensorboard, placed, case):
         tensorboard.shows(lambda: dropped(Seen(tensorboard, run, case)), True)
 
 
+# Sampling is off in these TensorBoards; and values of two kinds, and of no kind, are no curve.
+NO_CURVE = {"many", "scalars-then-histograms", "scalars-then-text", "histograms-then-scalars", "no-plugin", "mindspore", "name"}
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case not in {ALONE, *NO_CURVE}])
+def test_inspect_says_all_where_the_reader_shows_all_and_nowhere_else(tensorboard, placed, case):
+    """Of the good records' points: a damaged value that is shown is none of them."""
+    from tbwriter import _scan, _tree
+    from tbwriter.cli import _readers
+
+    placed(tensorboard)
+    run = f"doctor/{case}"
+    (directory,) = _tree.walk(str(tensorboard.logdir / run))
+    scan = _scan.scan(directory.path, directory.run, directory.event_files)
+    if "loss" not in scan.tags:
+        return
+    words = _readers.shown(scan, "loss").words[tensorboard.reader == "data-server"]
+    points = scan.tags["loss"].points
+    last = []
+
+    def as_said():
+        last[:] = [Seen(tensorboard, run, case)]
+        curve = last[0].curve() or []
+        good = len([point for point in curve if point[1] == point[0] or point[1] == point[0] + 100.0])
+        if words == "all":
+            return good == points == len(curve)
+        if words.startswith("nothing"):
+            return not curve
+        return 0 < len(curve) and (good < points or good < len(curve))
+
+    wait_until(as_said, within=60, every=0.2, what=lambda: f"{words!r} of {points} points: {last}")
+
+
 @pytest.mark.readers
 def test_a_record_that_is_no_event_ends_the_python_readers_reloading(tmp_path):
     multiplexer = pytest.importorskip("tensorboard.backend.event_processing.plugin_event_multiplexer")
