@@ -131,9 +131,7 @@ CASES = {
     ),
     "double-later": files([version(), *each(range(5), floats, SCALARS), *each(range(5, 10), doubles)]),
     "no-metadata": files([version(), *each(range(10), floats)]),
-    "no-plugin": files(
-        [version(), *each(range(10), lambda n: tensor(FLOAT, [2], field(4, struct.pack("<2f", n, n))))]
-    ),
+    "no-plugin": files([version(), *each(range(10), lambda n: tensor(FLOAT, [2], field(4, struct.pack("<2f", n, n))))]),
     "late-metadata": files([version(), *each(range(3), floats), *each(range(3, 10), floats, SCALARS)]),
     "plugin-version": files([version(), *each(range(10), floats, metadata("scalars", 1, b"\x08\x01"))]),
     "scalars-then-histograms": files([*HEAD, *each(range(5, 10), lambda _: ONE_BUCKET, HISTOGRAMS)]),

@@ -78,6 +78,7 @@ def _check_steps(run: RunScan) -> Iterator[Finding]:
     tag, back = next(iter(found.items()))
     file = run.files[back.file]
     restart = back.file > 0 and tag in run.files[back.file - 1].tags
+    late = _late_mark(run, back) if restart else None
     yield Finding(
         "steps-back",
         ERROR,
@@ -85,7 +86,9 @@ def _check_steps(run: RunScan) -> Iterator[Finding]:
         f"steps go back from {back.before} to {back.after}"
         + (f", where another session began {_without_mark(run, back)}" if restart else "")
         + (f"; {len(found)} tags do so" if len(found) > 1 else ""),
-        python="draws a line that runs back: the old points stay beside the new ones"
+        python=f"drops the old points from step {late} on; those before stay beside the new ones"
+        if late is not None
+        else "draws a line that runs back: the old points stay beside the new ones"
         if _order.keeps_what_goes_back(run, file)
         else "drops the old points at and after the step, tag by tag",
         data_server="drops the old points at and after the step, tag by tag",
@@ -104,7 +107,13 @@ def _without_mark(run: RunScan, back: Back) -> str:
         return "with the first mark of the run, which voids nothing"
     if all(start.step >= MARKER_STEP for start in marks):
         return "with a mark that voids nothing (no purge_step=)"
-    return f"with a mark for step {max(start.step for start in marks if start.step < MARKER_STEP)}, which comes later"
+    return f"with a mark for step {_late_mark(run, back)}, which comes later"
+
+
+def _late_mark(run: RunScan, back: Back) -> int | None:
+    """Return the step of a restart's mark in the file that voids too little; None where there is none."""
+    here = {start for start in run.files[back.file].starts if start.values_before <= back.values_before}
+    return min((start.step for start in _order.restarts(run) if start in here), default=None)
 
 
 def _check_repeats(run: RunScan) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -11,9 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tbwriter import _summary, sinks
 from tbwriter._naming import MARKER_STEP
 from tbwriter._scan import FileScan, RunScan, TagScan
 from tbwriter.cli import _common, _readers, _scanning
+
+_ASK_SECS = 10.0  # an object store, for the projector's configuration
 
 
 @_common.command
@@ -37,13 +41,26 @@ def inspect(
     out = _common.console()
     for run in _scanning.scan_all(runs, options, jobs=jobs):
         damaged = damaged or any(file.damaged or file.error for file in run.files)
+        embeddings = _embeddings(run, options)
         if as_json:
-            told.append(run_as_dict(run, pattern))
+            told.append({**run_as_dict(run, pattern), "embeddings": embeddings})
         else:
-            _show(out, run, pattern)
+            _show(out, run, pattern, embeddings)
     if as_json:
         _common.print_json({"path": path, "runs": told})
     raise typer.Exit(_common.Exit.FOUND if damaged else _common.Exit.OK)
+
+
+def _embeddings(run: RunScan, options: Mapping[str, Any] | None) -> list[dict[str, str]]:
+    """Return the embeddings beside the event files of a run, which only the projector reads."""
+    try:
+        config = sinks.read_file(run.path, _summary.CONFIG_NAME, options, within=_ASK_SECS)
+        found = _summary.embeddings_in(config or b"")
+    except NotADirectoryError:  # one file was asked for
+        return []
+    except (OSError, ValueError) as exc:
+        return [{"name": "?", "tensors": "", "error": str(exc)}]
+    return [{"name": name, "tensors": path, "error": ""} for name, path in found]
 
 
 def run_as_dict(run: RunScan, pattern: re.Pattern[str]) -> dict[str, Any]:
@@ -104,7 +121,7 @@ def _tag_as_dict(run: RunScan, name: str, scan: TagScan) -> dict[str, Any]:
     }
 
 
-def _show(out: Console, run: RunScan, pattern: re.Pattern[str]) -> None:
+def _show(out: Console, run: RunScan, pattern: re.Pattern[str], embeddings: list[dict[str, str]]) -> None:
     size = sum(file.found.size for file in run.files)
     sessions = ", ".join(
         "none resumed" if start.step >= MARKER_STEP else f"from step {start.step}" for start in run.starts
@@ -120,6 +137,8 @@ def _show(out: Console, run: RunScan, pattern: re.Pattern[str]) -> None:
     tags = {name: scan for name, scan in run.tags.items() if pattern.search(name)}
     if tags:
         out.print(_tag_table(run, tags))
+    for embedding in embeddings:
+        out.print(f"  embedding {escape(embedding['name'])}  {escape(embedding['error'] or embedding['tensors'])}")
     if run.more_tags:
         out.print(f"  {run.more_tags} values of further tags are not shown")
     out.print()

@@ -101,14 +101,13 @@ def _lost(run: RunScan, tag: str) -> Iterator[tuple[str, str]]:
         return
     if scan.other_plugins:
         yield "values of two kinds", "values of two kinds"
-    if _order.left_behind(run, scan):
-        yield "a restart voids the last ones", ""
+    if scan.voided:
+        yield "a restart voids points", ""
     if repeats(scan):
         yield "", f"{counted(scan.repeated, 'earlier value')} of a step that comes again"
     for back in scan.back_examples:
         again = "steps go back, and the points at and after them go"
-        gone = _order.is_marked(run, back) or not _order.keeps_what_goes_back(run, run.files[back.file])
-        yield again if gone else "", again
+        yield "" if _order.keeps_what_goes_back(run, run.files[back.file]) else again, again
 
 
 def _lost_in_file(file: FileScan, scan: TagScan, before: int) -> tuple[str, str]:

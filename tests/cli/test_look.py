@@ -67,7 +67,7 @@ def test_inspect_says_which_reader_hides_what(tbwriter_command, tmp_path):
     assert shown == {
         "repeated": ("all", "not all: 1 earlier value of a step that comes again"),
         "back": ("all", "not all: steps go back, and the points at and after them go"),
-        "marked": ("not all: steps go back, and the points at and after them go",) * 2,
+        "marked": ("not all: a restart voids points", "not all: steps go back, and the points at and after them go"),
         "bad-data": ("not all: nothing behind the damage in a file", "not all: damaged values as if they were good"),
         "double": ("all", "nothing: scalars stored as DT_DOUBLE of rank 0"),
         "double-later": ("all", "5 of them: scalars stored as DT_DOUBLE of rank 0"),
@@ -75,6 +75,16 @@ def test_inspect_says_which_reader_hides_what(tbwriter_command, tmp_path):
         "many": ("1000 of them",) * 2,
         "late-metadata": ("all", "nothing: the first value has no metadata"),
     }
+
+
+def test_inspect_lists_embeddings(tbwriter_command, tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_embedding(np.zeros((3, 2)), metadata=["a", "b", "c"], tag="words", global_step=7)
+    (run,) = tbwriter_command("inspect", tmp_path, "--json").json["runs"]
+    assert run["embeddings"] == [{"name": "words:00007", "tensors": "00007/words/tensors.tsv", "error": ""}]
+    assert "embedding words:00007" in tbwriter_command("inspect", tmp_path).out
+    (tmp_path / "projector_config.pbtxt").write_text("damaged {")
+    assert "cannot be read" in tbwriter_command("inspect", tmp_path).out
 
 
 def test_inspect_of_damage_ends_with_1_and_tells_it(tbwriter_command, tmp_path):

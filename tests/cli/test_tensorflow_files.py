@@ -73,7 +73,9 @@ def test_doctor_finds_nothing_wrong(tbwriter_command, place):
 def test_inspect_shows_all_but_what_names_no_plugin(tbwriter_command, place):
     runs = {run["run"]: run for run in tbwriter_command("inspect", place, "--json").json["runs"]}
     assert sorted(runs) == RUNS
-    tags = {(name, tag["tag"]): (tag["python_reader"], tag["data_server"]) for name in RUNS for tag in runs[name]["tags"]}
+    tags = {
+        (name, tag["tag"]): (tag["python_reader"], tag["data_server"]) for name in RUNS for tag in runs[name]["tags"]
+    }
     assert {tag for tag, readers in tags.items() if readers != ("all", "all")} == {("v2", "tensor")}
     assert [run["graphs"] for run in runs.values()] == [0, 0, 3, 1]  # of v1: the graph, its MetaGraph, a trace
     assert runs["v1"]["sessions"] == [0]

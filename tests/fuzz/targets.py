@@ -24,7 +24,10 @@ from tbwriter._summary import RawEvent
 SEPARATOR = b"\n=\n"
 """Between parts: bytes that a mutation moves and copies as a whole."""
 NAME = "events.out.tfevents.1700000000.host.1.000000"
-MINDSPORE_NAMES = ("events.out.events.summary.1700000000.0.host_MS", "events.out.events.summary.1700000000.0.host_lineage")
+MINDSPORE_NAMES = (
+    "events.out.events.summary.1700000000.0.host_MS",
+    "events.out.events.summary.1700000000.0.host_lineage",
+)
 PLUGINS = (b"", b"scalars", b"histograms", b"images", b"audio", b"text", b"pr_curves", b"mesh", b"hparams",
            b"custom_scalars", b"other")  # fmt: skip
 _MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
