@@ -47,6 +47,13 @@ class NewFile:
         self.size += len(framed)
         self.records += 1
 
+    def write_all(self, many: Sequence[bytes]) -> None:
+        """Add a record for each of `many`."""
+        framed = b"".join(map(_record.frame, many))
+        self._file.write(framed)
+        self.size += len(framed)
+        self.records += len(many)
+
     def __enter__(self) -> NewFile:
         return self
 
@@ -85,12 +92,16 @@ class NewFile:
             os.close(folder)
 
 
+def batches(found: Found, storage_options: Mapping[str, Any] | None) -> Iterator[list[bytes]]:
+    """Yield the data of all good records of a file, some at a time; damage is stepped over."""
+    with sinks.open_file(found.path, storage_options) as file:
+        yield from _record.iterate_data(file, found.path)
+
+
 def records(found: Found, storage_options: Mapping[str, Any] | None) -> Iterator[bytes]:
     """Yield the data of all good records of a file; damage is stepped over."""
-    with sinks.open_file(found.path, storage_options) as file:
-        for item in _record.iterate(file, found.path):
-            if isinstance(item, _record.Record):
-                yield item.data
+    for batch in batches(found, storage_options):
+        yield from batch
 
 
 def events(found: Found, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[bytes, RawEvent]]:
@@ -132,10 +143,9 @@ def rewrite(
     """
     for found in directory.event_files:
         with NewFile(target(directory, found, output), storage_options, replace=output is None) as new:
-            for data in records(found, storage_options):
-                kept = change(found, data)
-                if kept is not None:
-                    new.write(kept)
+            for batch in batches(found, storage_options):
+                kept = (change(found, data) for data in batch)
+                new.write_all([data for data in kept if data is not None])
         progress(found.size)
         yield found, new
 

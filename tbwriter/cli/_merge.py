@@ -167,36 +167,38 @@ class _Copier:
         self._metadata = _rewrite.Metadata()
         self._place = 0  # of the next value among all
         self._outliner = Outliner()
-        self._void_at: dict[Alike, list[Voids | None] | None] = {}
+        # Of forms whose Events can be stored as they are: how many values, and what may void each, None for nothing.
+        self._plain: dict[Alike, tuple[int, list[Voids | None] | None]] = {}
 
     def copy(self, found: Found, tag_of: Callable[[str], str], options: Mapping[str, Any] | None) -> None:
         """Copy one file, whose tags become what `tag_of` says."""
-        self._void_at.clear()
-        for data in _rewrite.records(found, options):
-            known = self._outliner.known(data)
-            if known is not None and self._metadata.is_settled(known[3]):
-                voids = self._voids_of(known[3], tag_of)
-                if voids is not None and self._as_it_is(data, known[1], voids):
-                    continue
-            try:
-                event, _ = self._outliner.outline(data)
-            except ValueError:
-                continue
-            if event.what == "summary":
-                self._some(event, data, tag_of)
-            elif event.what in _GRAPHS:
-                self._new.write(data)
+        self._plain.clear()
+        known_of, plain_of = self._outliner.known, self._plain.get
+        for batch in _rewrite.batches(found, options):
+            kept: list[bytes] = []
+            for data in batch:
+                known = known_of(data)
+                plain = None if known is None else plain_of(known[3])
+                if known is None or plain is None:
+                    self._any(data, tag_of, kept)
+                    if known is not None:
+                        self._learn(known[3], tag_of)
+                elif plain[1] is None:
+                    self._place += plain[0]
+                    kept.append(data)
+                elif not self._as_it_is(data, known[1], plain[1], kept):
+                    self._any(data, tag_of, kept)
+            self._new.write_all(kept)
 
-    def _voids_of(self, alike: Alike, tag_of: Callable[[str], str]) -> list[Voids | None] | None:
-        """Return what may void values of a form, tag by tag; None where a tag gets another name."""
-        if alike not in self._void_at:
-            tags = [row.tag for row in alike.rows]
-            renamed = any(tag_of(tag) != tag for tag in tags)
-            self._void_at[alike] = None if renamed else [self._voids.get(tag) for tag in tags]
-        return self._void_at[alike]
+    def _learn(self, alike: Alike, tag_of: Callable[[str], str]) -> None:
+        """See whether Events of a form can be stored as they are from now on."""
+        tags = [row.tag for row in alike.rows]
+        if self._metadata.is_settled(alike) and all(tag_of(tag) == tag for tag in tags):
+            voids = [self._voids.get(tag) for tag in tags]
+            self._plain[alike] = len(tags), voids if any(void is not None for void in voids) else None
 
-    def _as_it_is(self, data: bytes, step: int, voids: list[Voids | None]) -> bool:
-        """Store an Event of which all values stay, or leave it out if none does; False where only some do."""
+    def _as_it_is(self, data: bytes, step: int, voids: list[Voids | None], kept: list[bytes]) -> bool:
+        """Keep an Event of which all values stay, or leave it out if none does; False where only some do."""
         gone = 0
         for place, void in enumerate(voids, self._place):
             gone += void is not None and void.holds(place, step)
@@ -205,10 +207,19 @@ class _Copier:
         self._place += len(voids)
         self.dropped += gone
         if not gone:
-            self._new.write(data)
+            kept.append(data)
         return True
 
-    def _some(self, event: RawEvent, data: bytes, tag_of: Callable[[str], str]) -> None:
+    def _any(self, data: bytes, tag_of: Callable[[str], str], kept: list[bytes]) -> None:
+        """Keep what is to be kept of a record of any kind."""
+        try:
+            event, _ = self._outliner.outline(data)
+        except ValueError:
+            return
+        if event.what != "summary":
+            if event.what in _GRAPHS:
+                kept.append(data)
+            return
         flags = []
         renamed = False
         for value in event.values:
@@ -221,7 +232,7 @@ class _Copier:
         self.dropped += flags.count(False)
         rest = _rewrite.keep(event, event.serialised() if renamed else data, flags, self._metadata)
         if rest is not None:
-            self._new.write(rest)
+            kept.append(rest)
 
 
 def _observer(voids: dict[str, Voids], tag_of: Callable[[str], str], offset: int) -> Callable[[str, Bulk], None]:
