@@ -27,7 +27,9 @@ def _lines(graph: pb.DatasetGraph, indent: str) -> Iterator[str]:
 
 
 def _operation(operation: pb.Operation, kind: str) -> str:
-    lists = [f"{name}={list(items)}" for name, items in (("size", operation.size), ("weights", operation.weights)) if items]
+    lists = [
+        f"{name}={list(items)}" for name, items in (("size", operation.size), ("weights", operation.weights)) if items
+    ]
     return ", ".join([f"{kind} {_words(operation.operationParam, '')}".rstrip(), *lists])
 
 

@@ -177,7 +177,10 @@ def _items(summary: pb.Summary) -> Iterator[Item]:
             found = _buckets(value.histogram)
         elif form == "loss_landscape":
             found = _landscape(value.loss_landscape)
-        yield Item(value.tag, f"{form or 'value'} that contradicts itself, or of a kind unknown here" if found is None else found)
+        yield Item(
+            value.tag,
+            f"{form or 'value'} that contradicts itself, or of a kind unknown here" if found is None else found,
+        )
 
 
 def _landscape(message: pb.LossLandscape) -> Landscape | None:

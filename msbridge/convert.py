@@ -192,8 +192,11 @@ class _Run:
 
     def close(self) -> None:
         if self._hparams or self._metrics:
-            self._writer.add_hparams(self._hparams, self._metrics, global_step=max(self._last.values(), default=0))
-            self.report.values["hparams"] += 1
+            try:
+                self._writer.add_hparams(self._hparams, self._metrics, global_step=max(self._last.values(), default=0))
+                self.report.values["hparams"] += 1
+            except (ValueError, TypeError) as exc:
+                self._skip(f"lineage: {exc}")
             self._hparams, self._metrics = {}, {}
         self._writer.close()
 
@@ -216,6 +219,9 @@ class _Run:
                 if found.step <= self._last.get(item.tag, -1):
                     self._skip(_REPEATED)
                     continue
+                if isinstance(item.value, str):
+                    self._skip(f"value of {item.tag!r}: {item.value}")
+                    continue
                 try:
                     self._item(item, found.step, found.wall_time)
                     self._last[item.tag] = found.step
@@ -232,8 +238,6 @@ class _Run:
             assert events is not None, "None after close, which comes last"
             events.add_summary(value.summary, step, wall_time)
             kind = "images"
-        elif isinstance(value, str):
-            raise ValueError(value)
         elif isinstance(value, _foreign.Landscape):
             self._landscape(item.tag, value, step, wall_time)
             kind = "landscapes"
@@ -280,7 +284,8 @@ class _Run:
             return
         # MindSpore spreads what belongs to one training over several records and files: one row holds all of it.
         if found is not None:
-            self._hparams.update(found.hparams)
+            # A damaged record may hold a value without a name, which must not cost the others.
+            self._hparams.update({name: value for name, value in found.hparams.items() if name})
             self._metrics.update(found.metrics)
 
 

@@ -117,7 +117,9 @@ def _late_mark(run: RunScan, back: Back) -> int | None:
 
 
 def _check_repeats(run: RunScan) -> Iterator[Finding]:
-    tags = [tag for tag, scan in run.tags.items() if _readers.repeats(scan)]
+    # A session may begin at the step at which the one before ended: that says nothing of how steps are counted.
+    between = len(run.files) - 1
+    tags = [tag for tag, scan in run.tags.items() if _readers.repeats(scan) and scan.repeated > between]
     if tags:
         yield Finding(
             "repeated-steps",
@@ -134,7 +136,7 @@ def _check_restarts(run: RunScan) -> Iterator[Finding]:
     found = {tag: _order.left_behind(run, scan) for tag, scan in run.tags.items()}
     stale: dict[str, Start] = {tag: start for tag, start in found.items() if start is not None}
     if stale:
-        tag, start = next(iter(stale.items()))
+        _tag, start = next(iter(stale.items()))
         yield Finding(
             "stale-after-restart",
             WARNING,

@@ -87,7 +87,7 @@ def repeats(scan: TagScan) -> bool:
 
 
 def _lost(run: RunScan, tag: str) -> Iterator[tuple[str, str]]:
-    """Yield for the Python reader and the data server what keeps them from points that are in the files, "" for nothing.
+    """Yield for the Python reader and the data server what keeps them from points of the files, "" for nothing.
 
     How many points that are would take all steps to say, and memory for them.
     """

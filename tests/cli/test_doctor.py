@@ -206,7 +206,8 @@ def test_a_run_that_ended_is_not_told_to_grow(doctor, tmp_path):
     """Also where its process, this one, still runs; and where it ended a moment ago."""
     with SummaryWriter(tmp_path / "here") as writer:
         writer.add_scalar("loss", 1.0, 1)
-    code = f"import tbwriter; w = tbwriter.SummaryWriter({str(tmp_path / 'child')!r}); w.add_scalar('loss', 1, 1); w.close()"
+    place = str(tmp_path / "child")
+    code = f"import tbwriter; w = tbwriter.SummaryWriter({place!r}); w.add_scalar('loss', 1, 1); w.close()"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert doctor(tmp_path) == []
 

@@ -5,11 +5,12 @@ import math
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import fsspec
 import numpy as np
 import pytest
-from damaged import put
+from damaged import NAME, field, put, tensor, value
 
 import tbwriter
 from tbwriter import SummaryWriter
@@ -164,6 +165,20 @@ def test_cat_gives_images_by_size_or_whole(tbwriter_command, tmp_path):
     (brief,), (full,) = (tbwriter_command("cat", tmp_path, *more).lines for more in ([], ["--full"]))
     assert brief["value"][0]["bytes"] > 50
     assert full["value"][0]["base64"].startswith("iVBORw0KGgo")
+
+
+def test_a_few_bytes_that_stand_for_a_huge_array_take_no_memory(tbwriter_command, tmp_path):
+    """TensorProto's short form of a constant: 128 Mi complex numbers, 2 GiB, in a file of less than 100 bytes."""
+    constant = tensor(18, [1 << 27], field(12, 1.0) + field(12, 2.0))
+    (tmp_path / NAME.format(second=1, pid=1)).write_bytes(value(1, "t", constant))
+    tracemalloc.start()
+    (line,) = tbwriter_command("cat", tmp_path).lines
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert line["value"] == {"shape": [1 << 27], "dtype": "complex128"}
+    assert peak < 50e6
+    (found,) = [v.data for e in tbwriter.read_events(tmp_path) for v in e.values]
+    assert (found.shape, found[-1]) == ((1 << 27,), 1 + 2j)
 
 
 def test_cat_steps_over_damage(tbwriter_command, tmp_path):

@@ -136,7 +136,9 @@ def test_the_reference_has_every_public_name(site):
     assert {"tbwriter.sinks.FileSink", "msbridge.mindformers.install", "tbwriter.SummaryWriter"} <= public
     # What a package hands on from one of its modules is described where users get it.
     shown = {_object(name) for name in public & documented if not name.startswith("msbridge.mindformers")}
-    missing = {name for name in public - documented if name.startswith("msbridge.mindformers") or _object(name) not in shown}
+    missing = {
+        name for name in public - documented if name.startswith("msbridge.mindformers") or _object(name) not in shown
+    }
     assert not missing
 
 

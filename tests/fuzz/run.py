@@ -29,7 +29,9 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
     limits = ["-rss_limit_mb=1500", "-timeout=20", "-max_len=4096", f"-artifact_prefix={found}/"]
     if options.child:
-        return fuzz(options.target, sys.argv[:1] + sys.argv[sys.argv.index("--child") + 1 :])
+        # libFuzzer starts itself again for --shrink, by what it takes for its name.
+        name = f"{sys.executable} {__file__} {options.target} --child"
+        return fuzz(options.target, [name, *sys.argv[sys.argv.index("--child") + 1 :]])
     what = [sys.executable, __file__, options.target, "--child"]
     if options.shrink:
         work = [*limits, "-merge=1", str(corpus), str(found / "inputs")]

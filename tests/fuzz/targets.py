@@ -8,6 +8,7 @@
 A record that was framed must come out, whatever lies around it; nothing may raise but what is documented.
 """
 
+import contextlib
 import logging
 import os
 import tempfile
@@ -71,10 +72,8 @@ def summaries(data):
     parts = [part for part in data.split(SEPARATOR) if len(part) < 1 << 16]
     for part in parts:
         for decode in (_foreign.decode, _foreign.decode_lineage):
-            try:
+            with contextlib.suppress(ValueError):
                 decode(part)
-            except ValueError:
-                continue
     with tempfile.TemporaryDirectory(dir=_MEMORY) as folder:
         for name in MINDSPORE_NAMES:
             (Path(folder) / name).write_bytes(b"".join(map(record, parts)))

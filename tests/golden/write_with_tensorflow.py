@@ -3,7 +3,7 @@
     python -m venv tf && tf/bin/pip install tensorflow-cpu
     tf/bin/python tests/golden/write_with_tensorflow.py tests/golden/tensorflow
 
-Three runs: `v2` by tf.summary, `v1` by tf.compat.v1's FileWriter with the forms of TensorFlow 1, `keras` by the callback
+Three runs: `v2` by tf.summary, `v1` by the FileWriter of tf.compat.v1, `keras` by the callback
 of Model.fit. Written last by TensorFlow 2.21.0.
 """
 

@@ -203,7 +203,7 @@ def test_inspect_says_all_where_the_reader_shows_all_and_nowhere_else(tensorboar
             return good == points == len(curve)
         if words.startswith("nothing"):
             return not curve
-        return 0 < len(curve) and (good < points or good < len(curve))
+        return len(curve) > 0 and (good < points or good < len(curve))
 
     wait_until(as_said, within=60, every=0.2, what=lambda: f"{words!r} of {points} points: {last}")
 
