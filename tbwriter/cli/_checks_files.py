@@ -169,7 +169,7 @@ def _check_writers(run: RunScan) -> Iterator[Finding]:
             f"{files}, and both hold {names(shared)}",
             python="draws one curve that runs through the points of all files, one after the other",
             data_server="shows the last file's points alone from its first step on; the others' are dropped",
-            fix="a directory for each process: move the files into directories rank_0, rank_1, ... below this one",
+            fix="a directory for each writer: move the files into directories rank_0, rank_1, ... below this one",
         )
     else:
         yield Finding(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 from tbwriter import _record, _summary, _tree, sinks
 from tbwriter._tree import Directory
@@ -61,9 +60,7 @@ def check_nothing(place: str) -> Iterator[Finding]:
     yield Finding("no-such-place", ERROR, place, "nothing is there", **both("shows nothing"), fix=hint)
 
 
-def check_tree(
-    place: str, directories: list[Directory], storage_options: Mapping[str, Any] | None
-) -> Iterator[Finding]:
+def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
     """Check which files are there at all."""
     for directory in directories:
         if directory.error is not None:
@@ -85,12 +82,7 @@ def check_tree(
                 **both("shows nothing of them: their names lack 'tfevents', and the records are others"),
                 fix=f"tbwriter convert {shell_word(directory.path)} -o CONVERTED",
             )
-    if any(directory.event_files for directory in directories):
-        yield from _check_size(place, directories)
-        return
-    if any(directory.mindspore_files for directory in directories):
-        return
-    renamed = list(_files_that_hold_events(directories, storage_options))
+    renamed = list(_files_that_hold_events(place, [found for found in directories if not found.event_files]))
     if renamed:
         yield Finding(
             "name-without-tfevents",
@@ -100,6 +92,10 @@ def check_tree(
             **both("shows nothing: it goes by the name"),
             fix="rename: events.out.tfevents.<10-digit second>.<host>",
         )
+    if any(directory.event_files for directory in directories):
+        yield from _check_size(place, directories)
+        return
+    if renamed or any(directory.mindspore_files for directory in directories):
         return
     places = [] if "://" in place else _places_above(place)
     yield Finding(
@@ -159,9 +155,8 @@ def _check_size(place: str, directories: list[Directory]) -> Iterator[Finding]:
         )
 
 
-def _files_that_hold_events(directories: list[Directory], storage_options: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield names of local files that begin with an Event, of the first few hundred."""
-    del storage_options
+def _files_that_hold_events(place: str, directories: list[Directory]) -> Iterator[str]:
+    """Yield local files that begin with an Event, by their paths below `place`, of the first few hundred."""
     paths = (
         entry.path
         for directory in directories
@@ -178,7 +173,7 @@ def _files_that_hold_events(directories: list[Directory], storage_options: Mappi
                 file.seek(0)
                 record = _record.RecordReader(file, path).read()
             if record is not None and _summary.RawEvent(record.data).file_version:
-                yield os.path.basename(path)
+                yield os.path.relpath(path, place)
         except (OSError, ValueError, CorruptRecordError):
             continue
 

@@ -218,7 +218,7 @@ def _check_clock(run: RunScan) -> Iterator[Finding]:
             f"the wall time goes back by up to {duration(scan.back_by)}"
             + (f"; {len(back)} tags" if len(back) > 1 else ""),
             **both("shows it by step; by wall time or relative time the curve runs back"),
-            fix=repair(run.path) + " --clock, which never lets it go back; mend the clock of the machine",
+            fix=repair(run.path, " --clock") + ", which never lets it go back; mend the clock of the machine",
         )
     for file in run.files:
         if file.first_time is None:

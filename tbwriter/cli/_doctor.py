@@ -62,7 +62,7 @@ def diagnose(path: str, storage_options: Mapping[str, Any] | None, *, jobs: int 
         told = list(_checks_place.check_text(path))
         yield from told or _checks_place.check_nothing(place)
         return
-    yield from _checks_place.check_tree(place, directories, storage_options)
+    yield from _checks_place.check_tree(place, directories)
     yield from _checks_place.check_files(directories)
     runs: list[RunScan] = []
     with_events = [directory for directory in directories if directory.event_files]

@@ -21,6 +21,8 @@ NOTE = "note"
 """Worth knowing; nothing is wrong. Notes alone end in exit code 0."""
 
 _FRESH_SECS = 60.0
+MERGED = ("merged", 0)
+"""Host and process in the names of files that `tbwriter merge` wrote."""
 # events.out.tfevents.<second>.<host>.<pid>.<number>: tbwriter, torch, TensorFlow 2. Hosts may hold dots.
 _WRITER = re.compile(r"tfevents\.\d+\.(?P<host>.+?)\.(?P<pid>\d+)\.(?P<number>\d+)")
 
@@ -73,6 +75,8 @@ def being_written(found: Found) -> str:
         if has_it_open is not None:
             return f"its writer, process {writer[1]}, has it open" if has_it_open else ""
         return f"its writer, process {writer[1]}, is running"
+    if writer == MERGED:  # stored whole
+        return ""
     if found.changed is not None and 0 <= time.time() - found.changed < _FRESH_SECS:
         return f"it was changed {duration(time.time() - found.changed)} ago"
     return ""
@@ -112,6 +116,6 @@ def names(items: list[str], most: int = 4) -> str:
     return shown + (f" and {len(items) - most} more" if len(items) > most else "")
 
 
-def repair(path: str) -> str:
+def repair(path: str, options: str = "") -> str:
     """Return the command line that mends files at `path`."""
-    return f"tbwriter repair {shell_word(path)} -o REPAIRED (or --in-place)"
+    return f"tbwriter repair {shell_word(path)}{options} -o REPAIRED (or --in-place)"

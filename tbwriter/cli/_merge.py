@@ -20,6 +20,7 @@ from tbwriter._scan import Bulk, RunScan
 from tbwriter._summary import Alike, Outliner
 from tbwriter._tree import Directory, Found
 from tbwriter.cli import _common, _order, _writing
+from tbwriter.cli._finding import MERGED
 
 _MOST_VOIDS = 100_000
 _GRAPHS = {"graph_def", "meta_graph_def", "tagged_run_metadata"}
@@ -139,7 +140,8 @@ def _merge(
     for part, scan in zip(parts if prefix else [files], scans, strict=True):
         _refuse_two_of_one_name(scan, functools.partial(tag_of, part[0]), names)
     begin = min((time for time in begins.values() if time < float("inf")), default=0.0)
-    name = f"events.out.tfevents.{max(int(begin), 0):010d}.merged.0.000000"
+    host, process = MERGED
+    name = f"events.out.tfevents.{max(int(begin), 0):010d}.{host}.{process}.000000"
     with _rewrite.NewFile(sinks.join(where, name), options) as new:
         for data in _rewrite.header(begin):
             new.write(data)

@@ -17,15 +17,20 @@ _OVERLAP_SECS = 1.0
 
 
 def overlapping(run: RunScan) -> list[tuple[FileScan, FileScan]]:
-    """Return pairs of files that different writers wrote at one time."""
+    """Return pairs of files that different writers wrote at one time.
+
+    The files of one writer meet at their ends; two writers of one process may have had the same directory all along.
+    """
     with_times = [file for file in run.files if file.first_time is not None]
     # Sorted by their begin, a file overlaps with those after it until one begins behind its end.
     with_times.sort(key=lambda file: file.earliest)
     pairs = []
     for first, second in combinations(with_times[:200], 2):
-        if min(first.latest, second.latest) - second.earliest > _OVERLAP_SECS:
+        together = min(first.latest, second.latest) - second.earliest
+        if together > _OVERLAP_SECS:
             one, other = writer_of(first.found.name), writer_of(second.found.name)
-            if one is None or one != other:
+            shorter = min(file.latest - file.earliest for file in (first, second))
+            if one is None or one != other or together > shorter / 2:
                 pairs.append((first, second))
     return pairs
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from damaged import CASES, GOOD, NAME, put, version
+from damaged import BEGIN, CASES, GOOD, NAME, put, version
 
 from tbwriter import SummaryWriter
 
@@ -135,6 +135,22 @@ def test_the_directory_beside_the_event_files_is_told(tbwriter_command, tmp_path
 def test_an_empty_place_is_told(doctor):
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
         assert doctor(place) == ["no-event-file"]
+
+
+def test_a_renamed_file_among_good_runs_is_told(tbwriter_command, tmp_path):
+    put(tmp_path / "good", "good")
+    put(tmp_path / "renamed", "name")
+    (finding,) = tbwriter_command("doctor", tmp_path, "--json").json["findings"]
+    assert finding["code"] == "name-without-tfevents"
+    assert "renamed/events.out.1700000000.host" in finding["what"]
+
+
+def test_two_writers_of_one_process_are_told_in_one_finding(doctor, tmp_path):
+    with SummaryWriter(tmp_path) as one, SummaryWriter(tmp_path) as other:
+        for step in range(20):
+            one.add_scalar("loss", 1.0, step, BEGIN + step)
+            other.add_scalar("loss", 2.0, step, BEGIN + step)
+    assert doctor(tmp_path) == ["several-writers"]
 
 
 def test_runs_at_any_depth_are_examined(tbwriter_command, tmp_path):
