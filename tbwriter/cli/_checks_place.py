@@ -162,7 +162,7 @@ def _files_that_hold_events(place: str, directories: list[Directory]) -> Iterato
         for directory in directories
         if "://" not in directory.path and os.path.isdir(directory.path) and directory.error is None
         for entry in os.scandir(directory.path)
-        if entry.is_file() and "tfevents" not in entry.name
+        if entry.is_file() and "tfevents" not in entry.name and _tree.MINDSPORE_MARK not in entry.name
     )
     for path in islice(paths, 300):
         try:

@@ -12,7 +12,7 @@ import pytest
 
 from tbwriter import read_events, verify
 
-WRITTEN = Path(__file__).parents[1] / "golden" / "tensorflow"
+WRITTEN = Path(__file__).parents[1] / "golden" / "of_tensorflow"
 RUNS = ["keras/train", "keras/validation", "v1", "v2"]
 
 

@@ -46,6 +46,7 @@ def fuzz(target, arguments):
 
     with atheris.instrument_imports(include=["tbwriter", "msbridge"]):
         import targets
+    targets.be_quiet()
     atheris.Setup(arguments, targets.TARGETS[target])
     atheris.Fuzz()
 

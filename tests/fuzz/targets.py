@@ -33,9 +33,14 @@ PLUGINS = (b"", b"scalars", b"histograms", b"images", b"audio", b"text", b"pr_cu
            b"custom_scalars", b"other")  # fmt: skip
 _MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
-# What is said of damage is not looked at here, and there is much of it.
-for name in ("tbwriter", "msbridge"):
-    logging.getLogger(name).setLevel(logging.CRITICAL)
+
+def be_quiet():
+    """Have nothing said of damage, of which there is much; returns a function that ends it."""
+    loggers = [logging.getLogger(name) for name in ("tbwriter", "msbridge")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    return lambda: [logger.setLevel(level) for logger, level in zip(loggers, before, strict=True)]
 
 
 def raw(data):

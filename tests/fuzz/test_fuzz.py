@@ -12,10 +12,17 @@ sys.path.append(str(Path(__file__).parent))
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from targets import SEPARATOR, TARGETS
+from targets import SEPARATOR, TARGETS, be_quiet
 
 CORPUS = Path(__file__).parent / "corpus"
 MOST_BYTES = 200_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quiet():
+    speak_again = be_quiet()
+    yield
+    speak_again()
 
 
 def inputs(target):

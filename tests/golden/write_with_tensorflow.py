@@ -1,7 +1,7 @@
-"""Write the event files in tests/golden/tensorflow with TensorFlow itself, which is too large for every change's tests.
+"""Write the event files in tests/golden/of_tensorflow with TensorFlow itself, which is too large for CI.
 
     python -m venv tf && tf/bin/pip install tensorflow-cpu
-    tf/bin/python tests/golden/write_with_tensorflow.py tests/golden/tensorflow
+    tf/bin/python tests/golden/write_with_tensorflow.py tests/golden/of_tensorflow
 
 Three runs: `v2` by tf.summary, `v1` by the FileWriter of tf.compat.v1, `keras` by the callback
 of Model.fit. Written last by TensorFlow 2.21.0.
