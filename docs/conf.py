@@ -38,7 +38,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
-autodoc_mock_imports = ["mindspore"]
+autodoc_mock_imports = ["mindformers", "mindspore"]
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf.message import DecodeError, Message
 
+from msbridge import _dataset_graph
 from msbridge._pb import mindspore_summary_pb2 as pb
 
 _Message = TypeVar("_Message", bound=Message)
@@ -60,11 +61,25 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Landscape:
+    """The loss around the end of a training, over two directions.
+
+    Attributes:
+        heights: the loss, of shape [y, x].
+        tensors: what else there is, by name: the coordinates `x` and `y`; `path` of the training and `end`, of shape
+            [3, points], their x, y and loss.
+    """
+
+    heights: npt.NDArray[Any]
+    tensors: dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
 class Item:
-    """One value of a summary."""
+    """One value of a summary; a str says why it cannot be read."""
 
     tag: str
-    value: float | Buckets | npt.NDArray[Any] | Picture
+    value: float | Buckets | npt.NDArray[Any] | Picture | Landscape | str
 
 
 @dataclass(frozen=True)
@@ -91,7 +106,21 @@ class Lineage:
     metrics: dict[str, float]
 
 
-def decode(data: bytes) -> Summaries | GraphFound | None:
+@dataclass(frozen=True)
+class DatasetGraph:
+    """The steps of a data set, in Markdown."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A record of a kind that TensorBoard has nothing for."""
+
+    what: str
+
+
+def decode(data: bytes) -> Summaries | GraphFound | LeftOut | None:
     """Return what a record of a summary file (`*_MS`) holds; None for what marks the file.
 
     Raises:
@@ -103,6 +132,8 @@ def decode(data: bytes) -> Summaries | GraphFound | None:
         return GraphFound(_graph_def(event.graph_def))
     if what == "summary":
         return Summaries(event.step, event.wall_time, tuple(_items(event.summary)))
+    if what == "explain":
+        return LeftOut("explanations of pictures, for which TensorBoard has no dashboard")
     return None
 
 
@@ -113,8 +144,8 @@ def _parsed(kind: type[_Message], data: bytes) -> _Message:
         raise ValueError(str(exc)) from exc
 
 
-def decode_lineage(data: bytes) -> Lineage | None:
-    """Return what a record of a lineage file (`*_lineage`) holds; None for what is no hyper-parameter and no metric.
+def decode_lineage(data: bytes) -> Lineage | DatasetGraph | None:
+    """Return what a record of a lineage file (`*_lineage`) holds; None for what marks the file.
 
     Raises:
         ValueError: it is no such record.
@@ -125,6 +156,8 @@ def decode_lineage(data: bytes) -> Lineage | None:
         return _train_lineage(event.train_lineage)
     if what == "evaluation_lineage":
         return Lineage({}, _metrics(event.evaluation_lineage.metric))
+    if what == "dataset_graph":
+        return DatasetGraph(_dataset_graph.in_markdown(event.dataset_graph))
     if what == "user_defined_info":
         return Lineage(dict(_user_values(event.user_defined_info)), {})
     return None
@@ -133,7 +166,7 @@ def decode_lineage(data: bytes) -> Lineage | None:
 def _items(summary: pb.Summary) -> Iterator[Item]:
     for value in summary.value:
         form = value.WhichOneof("value")
-        found: float | Buckets | npt.NDArray[Any] | Picture | None = None
+        found: float | Buckets | npt.NDArray[Any] | Picture | Landscape | None = None
         if form == "scalar_value":
             found = float(value.scalar_value)
         elif form == "image":
@@ -142,8 +175,24 @@ def _items(summary: pb.Summary) -> Iterator[Item]:
             found = tensor(value.tensor)
         elif form == "histogram":
             found = _buckets(value.histogram)
-        if found is not None:
-            yield Item(value.tag, found)
+        elif form == "loss_landscape":
+            found = _landscape(value.loss_landscape)
+        yield Item(
+            value.tag,
+            f"{form or 'value'} that contradicts itself, or of a kind unknown here" if found is None else found,
+        )
+
+
+def _landscape(message: pb.LossLandscape) -> Landscape | None:
+    heights = tensor(message.landscape.z)
+    if heights is None or heights.ndim != 2 or not heights.size:
+        return None
+    found = {"x": tensor(message.landscape.x), "y": tensor(message.landscape.y)}
+    for name, point in (("path", message.loss_path.points), ("end", message.convergence_point)):
+        parts = [part.ravel() for part in map(tensor, (point.x, point.y, point.z)) if part is not None]
+        if len(parts) == 3 and len({len(part) for part in parts}) == 1 and len(parts[0]):
+            found[name] = np.stack(parts)
+    return Landscape(heights, {name: array for name, array in found.items() if array is not None})
 
 
 def tensor(message: pb.Tensor) -> npt.NDArray[Any] | None:

@@ -4,7 +4,9 @@
     convert("summary_dir", "runs/converted")
 
 Scalars, images, histograms and the graph become what TensorBoard shows of the kind; lineage becomes a row of HParams;
-a tensor becomes a histogram of its values, and is kept whole under `<tag>/tensor`, which no dashboard shows.
+a tensor becomes a histogram of its values, and is kept whole under `<tag>/tensor`, which no dashboard shows. The graph
+of the data set becomes a text; a loss landscape a picture, with its numbers under `<tag>/x`, `/y`, `/z`, `/path` and
+`/end`. What is left out, such as explanations, is said once for each directory, and counted in its report.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from msbridge import _foreign
 from tbwriter import SummaryWriter, read_records
@@ -163,7 +167,7 @@ class _Run:
         self._options = options if "://" in path and options else None
         self._offsets: dict[str, int] = {}
         self._last: dict[str, int] = {}  # step of each tag
-        self._graph = False
+        self._graph = self._dataset = False
         self._hparams: dict[str, bool | int | float | str] = {}
         self._metrics: dict[str, float] = {}
 
@@ -188,8 +192,11 @@ class _Run:
 
     def close(self) -> None:
         if self._hparams or self._metrics:
-            self._writer.add_hparams(self._hparams, self._metrics, global_step=max(self._last.values(), default=0))
-            self.report.values["hparams"] += 1
+            try:
+                self._writer.add_hparams(self._hparams, self._metrics, global_step=max(self._last.values(), default=0))
+                self.report.values["hparams"] += 1
+            except (ValueError, TypeError) as exc:
+                self._skip(f"lineage: {exc}")
             self._hparams, self._metrics = {}, {}
         self._writer.close()
 
@@ -198,8 +205,10 @@ class _Run:
         if self.report.skipped[reason] == 1 and reason is not _REPEATED:
             _log.warning("%s: %s; said once", self.report.path, reason)
 
-    def _record(self, found: _foreign.Summaries | _foreign.GraphFound | None) -> None:
-        if isinstance(found, _foreign.GraphFound):
+    def _record(self, found: _foreign.Summaries | _foreign.GraphFound | _foreign.LeftOut | None) -> None:
+        if isinstance(found, _foreign.LeftOut):
+            self._skip(found.what)
+        elif isinstance(found, _foreign.GraphFound):
             if not self._graph:  # TensorBoard shows one
                 self._graph = True
                 self._writer.add_graph(found.graph_def)
@@ -209,6 +218,9 @@ class _Run:
                 # MindSpore writes the last step of an epoch twice, and what is left at the end with step 0.
                 if found.step <= self._last.get(item.tag, -1):
                     self._skip(_REPEATED)
+                    continue
+                if isinstance(item.value, str):
+                    self._skip(f"value of {item.tag!r}: {item.value}")
                     continue
                 try:
                     self._item(item, found.step, found.wall_time)
@@ -226,6 +238,9 @@ class _Run:
             assert events is not None, "None after close, which comes last"
             events.add_summary(value.summary, step, wall_time)
             kind = "images"
+        elif isinstance(value, _foreign.Landscape):
+            self._landscape(item.tag, value, step, wall_time)
+            kind = "landscapes"
         elif isinstance(value, _foreign.Buckets):
             self._histogram(item.tag, value, step, wall_time)
             kind = "histograms"
@@ -247,10 +262,30 @@ class _Run:
                 tag, value.low, float(value.limits[-1]), total, 0.0, 0.0, value.limits, value.counts, step, wall_time
             )
 
-    def _lineage(self, found: _foreign.Lineage | None) -> None:
+    def _landscape(self, tag: str, value: _foreign.Landscape, step: int, wall_time: float) -> None:
+        """Keep a landscape whole, and show its heights as a picture: black is the lowest loss, white the highest."""
+        for name, array in {"z": value.heights, **value.tensors}.items():
+            self._writer.add_tensor(f"{tag}/{name}", array, step, wall_time)
+        heights = value.heights.astype(np.float64)
+        finite = heights[np.isfinite(heights)]
+        low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
+        grey = np.nan_to_num(np.clip((heights - low) / (high - low or 1.0), 0, 1), nan=1.0)
+        try:
+            self._writer.add_image(tag, grey.astype(np.float32), step, wall_time, dataformats="HW")
+        except ImportError as exc:
+            self._skip(f"picture of a landscape, whose numbers are kept: {exc}")
+
+    def _lineage(self, found: _foreign.Lineage | _foreign.DatasetGraph | None) -> None:
+        if isinstance(found, _foreign.DatasetGraph):
+            if not self._dataset:  # MindSpore tells it again for each training
+                self._dataset = True
+                self._writer.add_text("dataset_graph", found.text, 0)
+                self.report.values["dataset graph"] += 1
+            return
         # MindSpore spreads what belongs to one training over several records and files: one row holds all of it.
         if found is not None:
-            self._hparams.update(found.hparams)
+            # A damaged record may hold a value without a name, which must not cost the others.
+            self._hparams.update({name: value for name, value in found.hparams.items() if name})
             self._metrics.update(found.metrics)
 
 

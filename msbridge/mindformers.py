@@ -21,6 +21,8 @@ from mindformers.utils import tensorboard
 import tbwriter
 from msbridge.callback import TensorBoardCallback
 
+__all__ = ["TensorBoardMonitor", "Writer", "install"]
+
 _log = logging.getLogger(__name__)
 
 
@@ -88,8 +90,8 @@ class TensorBoardMonitor(TensorBoardCallback):
 
     Args:
         summary_dir: a directory or URL; None: `tensorboard` in MindFormers' output directory.
-        collect_freq, collect_specified_data, keep_default_action, custom_lineage_data, collect_tensor_freq,
-            max_file_size, export_options: as in TensorBoardCallback.
+        collect_freq, collect_specified_data, keep_default_action, custom_lineage_data: as in TensorBoardCallback.
+        collect_tensor_freq, max_file_size, export_options: likewise.
         ranks: which ranks write, as there.
         tokens_per_step: tokens this process trains in a step.
         initial_step: the steps trained before, where `initial_epoch` does not tell.

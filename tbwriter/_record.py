@@ -298,6 +298,24 @@ class RecordReader:
         return CorruptRecordError(f"{self._name}: record at byte {self.offset}: {what}", self.offset)
 
 
+def iterate_data(file: BinaryIO, name: str) -> Iterator[list[bytes]]:
+    """Yield the data of every good record of `file`, as many at a time as are in memory; damage is stepped over."""
+    reader = RecordReader(file, name)
+    while True:
+        buffered = reader.read_buffered()
+        if buffered:
+            yield buffered
+        try:
+            record = reader.read()
+        except CorruptRecordError:
+            if reader.resync() is None:
+                return
+            continue
+        if record is None:
+            return
+        yield [record.data]
+
+
 def iterate(file: BinaryIO, name: str, *, offset: int = 0) -> Iterator[Record | CorruptRecordError]:
     """Yield every good record of `file`, which stands at `offset`, and in its place each error that is stepped over."""
     reader = RecordReader(file, name, offset=offset)

@@ -209,10 +209,10 @@ class _Mender:
 
 
 def _is_scalars(scan: TagScan) -> bool:
-    return scan.plugin == "scalars" or (not scan.plugin and (scan.late_metadata > 0 or _numbers_alone(scan)))
+    return scan.plugin == "scalars" or (not scan.plugin and (scan.late_metadata > 0 or numbers_alone(scan)))
 
 
-def _numbers_alone(scan: TagScan) -> bool:
+def numbers_alone(scan: TagScan) -> bool:
     """Say whether all values are tensors of rank 0 that hold a number."""
     return all(form.endswith(" 0") and not form.startswith("DT_STRING") for form in scan.forms)
 
@@ -221,7 +221,7 @@ def _needs_mending(scan: TagScan) -> bool:
     if scan.late_metadata or scan.other_plugins:
         return True
     if not scan.plugin:
-        return _numbers_alone(scan)
+        return numbers_alone(scan)
     if scan.plugin != "scalars":
         return False
     version = scan.metadata.version if scan.metadata is not None else 0

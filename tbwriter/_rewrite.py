@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from tbwriter import _record, _summary, _tree, sinks
-from tbwriter._summary import RawEvent, RawValue
+from tbwriter._summary import Alike, Outliner, RawEvent, RawValue
 from tbwriter._tree import Directory, Found
 
 
@@ -46,6 +46,13 @@ class NewFile:
         self._file.write(framed)
         self.size += len(framed)
         self.records += 1
+
+    def write_all(self, many: Sequence[bytes]) -> None:
+        """Add a record for each of `many`."""
+        framed = b"".join(map(_record.frame, many))
+        self._file.write(framed)
+        self.size += len(framed)
+        self.records += len(many)
 
     def __enter__(self) -> NewFile:
         return self
@@ -85,12 +92,16 @@ class NewFile:
             os.close(folder)
 
 
+def batches(found: Found, storage_options: Mapping[str, Any] | None) -> Iterator[list[bytes]]:
+    """Yield the data of all good records of a file, some at a time; damage is stepped over."""
+    with sinks.open_file(found.path, storage_options) as file:
+        yield from _record.iterate_data(file, found.path)
+
+
 def records(found: Found, storage_options: Mapping[str, Any] | None) -> Iterator[bytes]:
     """Yield the data of all good records of a file; damage is stepped over."""
-    with sinks.open_file(found.path, storage_options) as file:
-        for item in _record.iterate(file, found.path):
-            if isinstance(item, _record.Record):
-                yield item.data
+    for batch in batches(found, storage_options):
+        yield from batch
 
 
 def events(found: Found, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[bytes, RawEvent]]:
@@ -132,10 +143,9 @@ def rewrite(
     """
     for found in directory.event_files:
         with NewFile(target(directory, found, output), storage_options, replace=output is None) as new:
-            for data in records(found, storage_options):
-                kept = change(found, data)
-                if kept is not None:
-                    new.write(kept)
+            for batch in batches(found, storage_options):
+                kept = (change(found, data) for data in batch)
+                new.write_all([data for data in kept if data is not None])
         progress(found.size)
         yield found, new
 
@@ -146,15 +156,28 @@ class Metadata:
     def __init__(self) -> None:
         self._known: dict[str, RawValue] = {}
         self._stored: set[str] = set()
+        self._settled: set[Alike] = set()
 
     def new_file(self) -> None:
         """Begin a file that must say it again."""
         self._stored.clear()
+        self._settled.clear()
+
+    def is_settled(self, alike: Alike) -> bool:
+        """Say whether Events of a form can be stored, or left out, as they are: they tell nothing, and lack nothing."""
+        if alike in self._settled:
+            return True
+        settled = all(
+            row.tag in self._stored and (not row.has_metadata or row.tag in self._known) for row in alike.rows
+        )
+        if settled:
+            self._settled.add(alike)
+        return settled
 
     def see(self, value: RawValue) -> None:
         """Take in a value, whether it will be stored or not."""
         if value.tag not in self._known and value.metadata() is not None:
-            self._known[value.tag] = value
+            self._known[value.tag] = value.metadata_alone()
 
     def give(self, value: RawValue) -> bool:
         """Give a value that will be stored what it must say; return whether it was changed."""
@@ -188,17 +211,39 @@ def keep(event: RawEvent, data: bytes, flags: Sequence[bool], metadata: Metadata
     return event.keep(lambda _value: next(remaining))
 
 
-def only_summaries(function: Callable[[RawEvent], bytes | None]) -> Callable[[Found, bytes], bytes | None]:
-    """Return a change for `rewrite` that has `function` decide on Events with values, and drops what is no Event."""
+def earlier_than(step: int) -> tuple[Callable[[Found, bytes], bytes | None], Callable[[], int]]:
+    """Return a change for `rewrite` that drops Events with values at `step` and later, and what is no Event.
+
+    Returns:
+        the change, and a function that returns how many values it dropped since it was called last.
+    """
+    outliner = Outliner()
+    dropped = 0
 
     def change(_found: Found, data: bytes) -> bytes | None:
-        try:
-            event = RawEvent(data)
-        except ValueError:
-            return None
-        return function(event) if event.what == "summary" else data
+        nonlocal dropped
+        known = outliner.known(data)
+        if known is not None:
+            at, count = known[1], len(known[3].rows)
+        else:
+            try:
+                event, rows = outliner.outline(data)
+            except ValueError:
+                return None
+            if event.what != "summary":
+                return data
+            at, count = event.step, len(rows)
+        if at < step:
+            return data
+        dropped += count
+        return None
 
-    return change
+    def so_far() -> int:
+        nonlocal dropped
+        count, dropped = dropped, 0
+        return count
+
+    return change, so_far
 
 
 def header(wall_time: float) -> list[bytes]:

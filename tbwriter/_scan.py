@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tbwriter import _record, _summary, sinks
+from tbwriter._naming import MARKER_STEP
 from tbwriter._summary import Metadata
 from tbwriter._tree import Found
 from tbwriter.errors import CorruptRecordError, TruncatedRecordError
@@ -41,6 +42,8 @@ class Damage(NamedTuple):
     """Whether the header of its first record is good."""
     framed: bool
     """Whether its lengths are in order, so that a reader that checks no data goes on behind it."""
+    values_before: int
+    """How many values of the run stand before it."""
 
 
 class Start(NamedTuple):
@@ -148,6 +151,7 @@ class TagScan:
         back_by: seconds by which the wall time goes back at most.
         highest_step: the largest step.
         last_where: how many values of the run stand before the last one.
+        voided: marks of sessions that void points of it: at or after their step, and before them in the files.
         lowest: of its finite numbers; None without any. highest and last_number likewise.
         nans: values that are no number.
         infinities: values that are infinite.
@@ -172,6 +176,7 @@ class TagScan:
     back_by: float = 0.0
     highest_step: int = -(2**63)
     last_where: int = 0
+    voided: int = 0
     lowest: float | None = None
     highest: float | None = None
     last_number: float | None = None
@@ -329,7 +334,7 @@ class _Scanner:
                     size = reader.offset - error.offset
                     torn = isinstance(error, TruncatedRecordError)
                     scan.damage.append(
-                        Damage(error.offset, size, str(error), torn, zeros=False, headed=False, framed=False)
+                        Damage(error.offset, size, str(error), torn, False, False, False, self.run.values)
                     )
                 if skipped is None:
                     break
@@ -388,9 +393,17 @@ class _Scanner:
         if what == "file_version":
             scan.version, scan.writer = event.file_version, event.writer
         elif what == "session_log" and event.is_session_start:
-            scan.starts.append(Start(event.step, self.run.values))
+            self._start(Start(event.step, self.run.values), scan)
         elif what in {"graph_def", "meta_graph_def", "tagged_run_metadata"}:
             self.run.graphs += 1
+
+    def _start(self, start: Start, file: FileScan) -> None:
+        # The first START of a run is no restart for the Python reader, which alone goes by them.
+        if start.step < MARKER_STEP and self.run.starts:
+            self._look_at_all()
+            for scan in self.run.tags.values():
+                scan.voided += scan.highest_step >= start.step
+        file.starts.append(start)
 
     def _lines_of(self, alike: _summary.Alike) -> list[_Gathered]:
         """Return where values of Events of one form go; [] where each must be looked at."""

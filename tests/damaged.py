@@ -131,6 +131,7 @@ CASES = {
     ),
     "double-later": files([version(), *each(range(5), floats, SCALARS), *each(range(5, 10), doubles)]),
     "no-metadata": files([version(), *each(range(10), floats)]),
+    "no-plugin": files([version(), *each(range(10), lambda n: tensor(FLOAT, [2], field(4, struct.pack("<2f", n, n))))]),
     "late-metadata": files([version(), *each(range(3), floats), *each(range(3, 10), floats, SCALARS)]),
     "plugin-version": files([version(), *each(range(10), floats, metadata("scalars", 1, b"\x08\x01"))]),
     "scalars-then-histograms": files([*HEAD, *each(range(5, 10), lambda _: ONE_BUCKET, HISTOGRAMS)]),
@@ -161,6 +162,17 @@ CASES = {
             *[scalar(step, step + 100.0, wall_time=BEGIN + 20 + step) for step in range(5, 8)],
         ],
     ),
+    **{
+        case: files(
+            [version(), start(0, BEGIN), *GOOD],
+            [
+                version(BEGIN + 20),
+                start(step, BEGIN + 20),
+                *[scalar(step, step + 100.0, wall_time=BEGIN + 20 + step) for step in range(5, 8)],
+            ],
+        )
+        for case, step in (("mark-that-voids-nothing", 2**63 - 1), ("mark-too-late", 8))
+    },
     "marked": files(
         [version(), start(0, BEGIN), *GOOD],
         [

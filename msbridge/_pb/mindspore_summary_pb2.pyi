@@ -6,18 +6,24 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class MindSporeEvent(_message.Message):
-    __slots__ = ("wall_time", "step", "version", "graph_def", "summary")
+    __slots__ = ("wall_time", "step", "version", "graph_def", "summary", "explain")
     WALL_TIME_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     GRAPH_DEF_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    EXPLAIN_FIELD_NUMBER: _ClassVar[int]
     wall_time: float
     step: int
     version: str
     graph_def: Graph
     summary: Summary
-    def __init__(self, wall_time: _Optional[float] = ..., step: _Optional[int] = ..., version: _Optional[str] = ..., graph_def: _Optional[_Union[Graph, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ...) -> None: ...
+    explain: Explain
+    def __init__(self, wall_time: _Optional[float] = ..., step: _Optional[int] = ..., version: _Optional[str] = ..., graph_def: _Optional[_Union[Graph, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., explain: _Optional[_Union[Explain, _Mapping]] = ...) -> None: ...
+
+class Explain(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class Summary(_message.Message):
     __slots__ = ("value",)
@@ -61,18 +67,20 @@ class Summary(_message.Message):
         count: int
         def __init__(self, buckets: _Optional[_Iterable[_Union[Summary.Histogram.Bucket, _Mapping]]] = ..., nan_count: _Optional[int] = ..., pos_inf_count: _Optional[int] = ..., neg_inf_count: _Optional[int] = ..., max: _Optional[float] = ..., min: _Optional[float] = ..., sum: _Optional[float] = ..., count: _Optional[int] = ...) -> None: ...
     class Value(_message.Message):
-        __slots__ = ("tag", "scalar_value", "image", "tensor", "histogram")
+        __slots__ = ("tag", "scalar_value", "image", "tensor", "histogram", "loss_landscape")
         TAG_FIELD_NUMBER: _ClassVar[int]
         SCALAR_VALUE_FIELD_NUMBER: _ClassVar[int]
         IMAGE_FIELD_NUMBER: _ClassVar[int]
         TENSOR_FIELD_NUMBER: _ClassVar[int]
         HISTOGRAM_FIELD_NUMBER: _ClassVar[int]
+        LOSS_LANDSCAPE_FIELD_NUMBER: _ClassVar[int]
         tag: str
         scalar_value: float
         image: Summary.Image
         tensor: Tensor
         histogram: Summary.Histogram
-        def __init__(self, tag: _Optional[str] = ..., scalar_value: _Optional[float] = ..., image: _Optional[_Union[Summary.Image, _Mapping]] = ..., tensor: _Optional[_Union[Tensor, _Mapping]] = ..., histogram: _Optional[_Union[Summary.Histogram, _Mapping]] = ...) -> None: ...
+        loss_landscape: LossLandscape
+        def __init__(self, tag: _Optional[str] = ..., scalar_value: _Optional[float] = ..., image: _Optional[_Union[Summary.Image, _Mapping]] = ..., tensor: _Optional[_Union[Tensor, _Mapping]] = ..., histogram: _Optional[_Union[Summary.Histogram, _Mapping]] = ..., loss_landscape: _Optional[_Union[LossLandscape, _Mapping]] = ...) -> None: ...
     VALUE_FIELD_NUMBER: _ClassVar[int]
     value: _containers.RepeatedCompositeFieldContainer[Summary.Value]
     def __init__(self, value: _Optional[_Iterable[_Union[Summary.Value, _Mapping]]] = ...) -> None: ...
@@ -96,6 +104,30 @@ class Tensor(_message.Message):
     uint64_data: _containers.RepeatedScalarFieldContainer[int]
     raw_data: bytes
     def __init__(self, dims: _Optional[_Iterable[int]] = ..., data_type: _Optional[int] = ..., float_data: _Optional[_Iterable[float]] = ..., int32_data: _Optional[_Iterable[int]] = ..., int64_data: _Optional[_Iterable[int]] = ..., double_data: _Optional[_Iterable[float]] = ..., uint64_data: _Optional[_Iterable[int]] = ..., raw_data: _Optional[bytes] = ...) -> None: ...
+
+class LossLandscape(_message.Message):
+    __slots__ = ("landscape", "loss_path", "convergence_point")
+    class Point(_message.Message):
+        __slots__ = ("x", "y", "z")
+        X_FIELD_NUMBER: _ClassVar[int]
+        Y_FIELD_NUMBER: _ClassVar[int]
+        Z_FIELD_NUMBER: _ClassVar[int]
+        x: Tensor
+        y: Tensor
+        z: Tensor
+        def __init__(self, x: _Optional[_Union[Tensor, _Mapping]] = ..., y: _Optional[_Union[Tensor, _Mapping]] = ..., z: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+    class LossPath(_message.Message):
+        __slots__ = ("points",)
+        POINTS_FIELD_NUMBER: _ClassVar[int]
+        points: LossLandscape.Point
+        def __init__(self, points: _Optional[_Union[LossLandscape.Point, _Mapping]] = ...) -> None: ...
+    LANDSCAPE_FIELD_NUMBER: _ClassVar[int]
+    LOSS_PATH_FIELD_NUMBER: _ClassVar[int]
+    CONVERGENCE_POINT_FIELD_NUMBER: _ClassVar[int]
+    landscape: LossLandscape.Point
+    loss_path: LossLandscape.LossPath
+    convergence_point: LossLandscape.Point
+    def __init__(self, landscape: _Optional[_Union[LossLandscape.Point, _Mapping]] = ..., loss_path: _Optional[_Union[LossLandscape.LossPath, _Mapping]] = ..., convergence_point: _Optional[_Union[LossLandscape.Point, _Mapping]] = ...) -> None: ...
 
 class Shape(_message.Message):
     __slots__ = ("dim",)
@@ -206,20 +238,99 @@ class Graph(_message.Message):
     def __init__(self, node: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., name: _Optional[str] = ..., parameters: _Optional[_Iterable[_Union[Parameter, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[Parameter, _Mapping]]] = ..., const_vals: _Optional[_Iterable[_Union[NamedConstant, _Mapping]]] = ...) -> None: ...
 
 class LineageEvent(_message.Message):
-    __slots__ = ("wall_time", "step", "version", "train_lineage", "evaluation_lineage", "user_defined_info")
+    __slots__ = ("wall_time", "step", "version", "train_lineage", "evaluation_lineage", "dataset_graph", "user_defined_info")
     WALL_TIME_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TRAIN_LINEAGE_FIELD_NUMBER: _ClassVar[int]
     EVALUATION_LINEAGE_FIELD_NUMBER: _ClassVar[int]
+    DATASET_GRAPH_FIELD_NUMBER: _ClassVar[int]
     USER_DEFINED_INFO_FIELD_NUMBER: _ClassVar[int]
     wall_time: float
     step: int
     version: str
     train_lineage: TrainLineage
     evaluation_lineage: EvaluationLineage
+    dataset_graph: DatasetGraph
     user_defined_info: UserDefinedInfo
-    def __init__(self, wall_time: _Optional[float] = ..., step: _Optional[int] = ..., version: _Optional[str] = ..., train_lineage: _Optional[_Union[TrainLineage, _Mapping]] = ..., evaluation_lineage: _Optional[_Union[EvaluationLineage, _Mapping]] = ..., user_defined_info: _Optional[_Union[UserDefinedInfo, _Mapping]] = ...) -> None: ...
+    def __init__(self, wall_time: _Optional[float] = ..., step: _Optional[int] = ..., version: _Optional[str] = ..., train_lineage: _Optional[_Union[TrainLineage, _Mapping]] = ..., evaluation_lineage: _Optional[_Union[EvaluationLineage, _Mapping]] = ..., dataset_graph: _Optional[_Union[DatasetGraph, _Mapping]] = ..., user_defined_info: _Optional[_Union[UserDefinedInfo, _Mapping]] = ...) -> None: ...
+
+class DatasetGraph(_message.Message):
+    __slots__ = ("children", "parameter", "operations", "sampler")
+    CHILDREN_FIELD_NUMBER: _ClassVar[int]
+    PARAMETER_FIELD_NUMBER: _ClassVar[int]
+    OPERATIONS_FIELD_NUMBER: _ClassVar[int]
+    SAMPLER_FIELD_NUMBER: _ClassVar[int]
+    children: _containers.RepeatedCompositeFieldContainer[DatasetGraph]
+    parameter: OperationParameter
+    operations: _containers.RepeatedCompositeFieldContainer[Operation]
+    sampler: Operation
+    def __init__(self, children: _Optional[_Iterable[_Union[DatasetGraph, _Mapping]]] = ..., parameter: _Optional[_Union[OperationParameter, _Mapping]] = ..., operations: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., sampler: _Optional[_Union[Operation, _Mapping]] = ...) -> None: ...
+
+class Operation(_message.Message):
+    __slots__ = ("operationParam", "size", "weights")
+    OPERATIONPARAM_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    operationParam: OperationParameter
+    size: _containers.RepeatedScalarFieldContainer[int]
+    weights: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, operationParam: _Optional[_Union[OperationParameter, _Mapping]] = ..., size: _Optional[_Iterable[int]] = ..., weights: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class StrList(_message.Message):
+    __slots__ = ("strValue",)
+    STRVALUE_FIELD_NUMBER: _ClassVar[int]
+    strValue: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, strValue: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class OperationParameter(_message.Message):
+    __slots__ = ("mapStr", "mapStrList", "mapBool", "mapInt", "mapDouble")
+    class MapStrEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class MapStrListEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: StrList
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[StrList, _Mapping]] = ...) -> None: ...
+    class MapBoolEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: bool
+        def __init__(self, key: _Optional[str] = ..., value: bool = ...) -> None: ...
+    class MapIntEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class MapDoubleEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    MAPSTR_FIELD_NUMBER: _ClassVar[int]
+    MAPSTRLIST_FIELD_NUMBER: _ClassVar[int]
+    MAPBOOL_FIELD_NUMBER: _ClassVar[int]
+    MAPINT_FIELD_NUMBER: _ClassVar[int]
+    MAPDOUBLE_FIELD_NUMBER: _ClassVar[int]
+    mapStr: _containers.ScalarMap[str, str]
+    mapStrList: _containers.MessageMap[str, StrList]
+    mapBool: _containers.ScalarMap[str, bool]
+    mapInt: _containers.ScalarMap[str, int]
+    mapDouble: _containers.ScalarMap[str, float]
+    def __init__(self, mapStr: _Optional[_Mapping[str, str]] = ..., mapStrList: _Optional[_Mapping[str, StrList]] = ..., mapBool: _Optional[_Mapping[str, bool]] = ..., mapInt: _Optional[_Mapping[str, int]] = ..., mapDouble: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class UserDefinedInfo(_message.Message):
     __slots__ = ("user_info", "map_dict", "map_int32", "map_str", "map_double")

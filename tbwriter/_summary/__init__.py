@@ -6,7 +6,7 @@ from tbwriter._summary._budget import Bounded, Budget
 from tbwriter._summary._charts import Chart, CustomScalars, Layout, check_chart, check_layout
 from tbwriter._summary._decode import Event, Value, decode
 from tbwriter._summary._described import DescribedScalar
-from tbwriter._summary._embedding import CONFIG_NAME, Embedding
+from tbwriter._summary._embedding import CONFIG_NAME, Embedding, embeddings_in
 from tbwriter._summary._event import (
     Summary,
     check_event,
@@ -85,6 +85,7 @@ __all__ = [
     "decode",
     "describe",
     "draw",
+    "embeddings_in",
     "event",
     "experiment",
     "file_version",

@@ -36,7 +36,7 @@ _DTYPES: dict[int, tuple[str, str]] = {
 
 # NumPy's limit up to version 1.26.
 _MAX_RANK = 32
-# A damaged shape must not ask for all memory.
+# A damaged shape must not ask for all memory of whoever copies what it gets.
 _MAX_CONSTANT = 1 << 27
 
 
@@ -176,7 +176,8 @@ def _tensor(tensor: pb.TensorProto, plugin: str) -> Any:
         array = _unpacked(numbers, np.dtype(dtype), tensor.dtype)
     count = _count(shape)
     if array.size == 1 and 1 < count <= _MAX_CONSTANT:
-        array = np.full(count, array[0])  # TensorProto's short form of a constant
+        # TensorProto's short form of a constant: a view, so that a few bytes do not ask for gigabytes.
+        return np.broadcast_to(array[0], shape)
     if array.size != count:
         return array
     array = array.reshape(shape)

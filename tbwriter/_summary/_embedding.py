@@ -109,11 +109,7 @@ class Embedding:
         Raises:
             ValueError: `before` is no configuration.
         """
-        config = plugins.ProjectorConfig()
-        try:
-            text_format.Parse(before.decode("utf-8"), config, allow_unknown_field=True)
-        except (text_format.ParseError, UnicodeDecodeError) as exc:
-            raise ValueError(f"{CONFIG_NAME}: there is one already that cannot be read: {exc}") from exc
+        config = _parsed(before)
         place = "/".join(self.folder)
         info = plugins.EmbeddingInfo(tensor_name=f"{self.tag}:{self.folder[0]}", tensor_path=f"{place}/tensors.tsv")
         if self.table:
@@ -126,6 +122,24 @@ class Embedding:
         del config.embeddings[:]
         config.embeddings.extend([*others, info])
         return text_format.MessageToString(config, as_utf8=True).encode("utf-8")
+
+
+def embeddings_in(config: bytes) -> list[tuple[str, str]]:
+    """Return name and path of tensors, below the run's directory, of each embedding in a projector's configuration.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return [(one.tensor_name, one.tensor_path) for one in _parsed(config).embeddings]
+
+
+def _parsed(config: bytes) -> plugins.ProjectorConfig:
+    found = plugins.ProjectorConfig()
+    try:
+        text_format.Parse(config.decode("utf-8"), found, allow_unknown_field=True)
+    except (text_format.ParseError, UnicodeDecodeError) as exc:
+        raise ValueError(f"{CONFIG_NAME}: there is one already that cannot be read: {exc}") from exc
+    return found
 
 
 def _table(tag: str, labels: Any, header: Any, number: int) -> tuple[tuple[str, ...], ...]:

@@ -188,6 +188,10 @@ class RawValue:
         """Give it another tag."""
         self._value.tag = self.tag = tag
 
+    def metadata_alone(self) -> RawValue:
+        """Return a Value with its tag and its metadata, which keeps nothing else of the Event in memory."""
+        return RawValue(pb.Summary.Value(tag=self.tag, metadata=self._value.metadata))
+
     def take_metadata(self, source: RawValue) -> None:
         """Take the metadata of another Value."""
         self._value.metadata.CopyFrom(source._value.metadata)

@@ -18,7 +18,9 @@ def cat(
     kind: Annotated[str | None, typer.Option(help="Only this kind: scalars, histograms, images, text, ...")] = None,
     from_step: Annotated[int | None, typer.Option(help="Only from this step on.")] = None,
     to_step: Annotated[int | None, typer.Option(help="Only up to this step.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="Images and sounds as base64 instead of their size.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Images and sounds as base64, huge arrays as lists, instead of their size.")
+    ] = False,
     storage_options: _common.StorageOptions = None,
     as_json: Annotated[bool, typer.Option("--json", help="Lines of JSON; there is no other form.")] = True,
 ) -> None:

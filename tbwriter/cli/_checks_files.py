@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, pairwise
 
 from tbwriter._scan import Damage, FileScan, RunScan
+from tbwriter.cli import _order
 from tbwriter.cli._common import counted, duration, megabytes, shell_word
-from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, names, repair, writer_of
+from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, names, repair
 
-# Clocks of two nodes, and events that wait in queues, differ by less.
-_OVERLAP_SECS = 1.0
 _UNCHECKED = "shows the damaged values as if they were good, and nothing behind one that cannot be parsed"
 _HALF_CHECKED = "may show a wrong value for the first of them; shows nothing of this file behind it"
 
@@ -22,26 +20,6 @@ def check(run: RunScan) -> Iterator[Finding]:
     yield from _check_content(run)
     yield from _check_names(run)
     yield from _check_writers(run)
-
-
-def overlapping(run: RunScan) -> list[tuple[FileScan, FileScan]]:
-    """Return pairs of files that different writers wrote at one time."""
-    with_times = [file for file in run.files if file.first_time is not None]
-    # Sorted by their begin, a file overlaps with those after it until one begins behind its end.
-    with_times.sort(key=lambda file: file.earliest)
-    pairs = []
-    for first, second in combinations(with_times[:200], 2):
-        if min(first.latest, second.latest) - second.earliest > _OVERLAP_SECS:
-            one, other = writer_of(first.found.name), writer_of(second.found.name)
-            if one is None or one != other:
-                pairs.append((first, second))
-    return pairs
-
-
-def out_of_order(run: RunScan) -> list[tuple[FileScan, FileScan]]:
-    """Return pairs of files of which the first by name is wholly the later in time."""
-    with_times = [file for file in run.files if file.first_time is not None]
-    return [(first, second) for first, second in pairwise(with_times) if first.earliest > second.latest]
 
 
 def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
@@ -160,7 +138,7 @@ def _check_content(run: RunScan) -> Iterator[Finding]:
 
 
 def _check_names(run: RunScan) -> Iterator[Finding]:
-    for first, second in out_of_order(run)[:1]:
+    for first, second in _order.out_of_order(run)[:1]:
         yield Finding(
             "names-sort-wrong",
             ERROR,
@@ -174,7 +152,7 @@ def _check_names(run: RunScan) -> Iterator[Finding]:
 
 
 def _check_writers(run: RunScan) -> Iterator[Finding]:
-    pairs = overlapping(run)
+    pairs = _order.overlapping(run)
     if not pairs:
         return
     mixed = [(first, second, first.tags & second.tags) for first, second in pairs]
@@ -191,7 +169,7 @@ def _check_writers(run: RunScan) -> Iterator[Finding]:
             f"{files}, and both hold {names(shared)}",
             python="draws one curve that runs through the points of all files, one after the other",
             data_server="shows the last file's points alone from its first step on; the others' are dropped",
-            fix="a directory for each process: move the files into directories rank_0, rank_1, ... below this one",
+            fix="a directory for each writer: move the files into directories rank_0, rank_1, ... below this one",
         )
     else:
         yield Finding(

@@ -5,19 +5,20 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 from tbwriter import _record, _summary, _tree, sinks
 from tbwriter._tree import Directory
-from tbwriter.cli._common import shell_word
+from tbwriter.cli._common import counted, shell_word
 from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, names
 from tbwriter.errors import CorruptRecordError
 
 _SOME_DIRECTORIES = 2000
 _LEVELS_UP = 3
 _MANY_OTHERS = 20_000
+NOTHING_THERE = {"no-such-place", "wrong-logdir"}
+"""Codes of findings that say that the path leads nowhere."""
 
 
 def check_text(path: str) -> Iterator[Finding]:
@@ -59,9 +60,7 @@ def check_nothing(place: str) -> Iterator[Finding]:
     yield Finding("no-such-place", ERROR, place, "nothing is there", **both("shows nothing"), fix=hint)
 
 
-def check_tree(
-    place: str, directories: list[Directory], storage_options: Mapping[str, Any] | None
-) -> Iterator[Finding]:
+def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
     """Check which files are there at all."""
     for directory in directories:
         if directory.error is not None:
@@ -83,12 +82,7 @@ def check_tree(
                 **both("shows nothing of them: their names lack 'tfevents', and the records are others"),
                 fix=f"tbwriter convert {shell_word(directory.path)} -o CONVERTED",
             )
-    if any(directory.event_files for directory in directories):
-        yield from _check_size(place, directories)
-        return
-    if any(directory.mindspore_files for directory in directories):
-        return
-    renamed = list(_files_that_hold_events(directories, storage_options))
+    renamed = list(_files_that_hold_events(place, [found for found in directories if not found.event_files]))
     if renamed:
         yield Finding(
             "name-without-tfevents",
@@ -98,6 +92,10 @@ def check_tree(
             **both("shows nothing: it goes by the name"),
             fix="rename: events.out.tfevents.<10-digit second>.<host>",
         )
+    if any(directory.event_files for directory in directories):
+        yield from _check_size(place, directories)
+        return
+    if renamed or any(directory.mindspore_files for directory in directories):
         return
     places = [] if "://" in place else _places_above(place)
     yield Finding(
@@ -116,6 +114,7 @@ def check_tree(
 def check_files(directories: list[Directory]) -> Iterator[Finding]:
     """Check what the names, sizes and times of event files tell."""
     for directory in directories:
+        growing: list[str] = []
         for found in directory.event_files:
             live = being_written(found)
             if found.size == 0:
@@ -129,14 +128,17 @@ def check_files(directories: list[Directory]) -> Iterator[Finding]:
                     fix="wait, or make the training flush" if live else f"rm {shell_word(found.path)}",
                 )
             elif live:
-                yield Finding(
-                    "still-growing",
-                    NOTE,
-                    found.path,
-                    f"the file is still being written: {live}",
-                    **both("shows what was flushed so far"),
-                    fix="nothing; what is not flushed yet comes with the next flush",
-                )
+                growing.append(f"{found.name!r} ({live})")
+        if growing:
+            yield Finding(
+                "still-growing",
+                NOTE,
+                directory.path,
+                f"may still be written: {growing[-1]}"
+                + (f", and {counted(len(growing) - 1, 'earlier file')}" if growing[1:] else ""),
+                **both("shows what was flushed so far"),
+                fix="nothing; if a training writes it, more comes with its next flush",
+            )
 
 
 def _check_size(place: str, directories: list[Directory]) -> Iterator[Finding]:
@@ -153,15 +155,14 @@ def _check_size(place: str, directories: list[Directory]) -> Iterator[Finding]:
         )
 
 
-def _files_that_hold_events(directories: list[Directory], storage_options: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield names of local files that begin with an Event, of the first few hundred."""
-    del storage_options
+def _files_that_hold_events(place: str, directories: list[Directory]) -> Iterator[str]:
+    """Yield local files that begin with an Event, by their paths below `place`, of the first few hundred."""
     paths = (
         entry.path
         for directory in directories
         if "://" not in directory.path and os.path.isdir(directory.path) and directory.error is None
         for entry in os.scandir(directory.path)
-        if entry.is_file() and "tfevents" not in entry.name
+        if entry.is_file() and "tfevents" not in entry.name and _tree.MINDSPORE_MARK not in entry.name
     )
     for path in islice(paths, 300):
         try:
@@ -172,7 +173,7 @@ def _files_that_hold_events(directories: list[Directory], storage_options: Mappi
                 file.seek(0)
                 record = _record.RecordReader(file, path).read()
             if record is not None and _summary.RawEvent(record.data).file_version:
-                yield os.path.basename(path)
+                yield os.path.relpath(path, place)
         except (OSError, ValueError, CorruptRecordError):
             continue
 

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from tbwriter._naming import MARKER_STEP
-from tbwriter._repair import SCALARS_OF_BOTH
+from tbwriter._repair import SCALARS_OF_BOTH, numbers_alone
 from tbwriter._scan import Back, FileScan, RunScan, Start, TagScan
-from tbwriter.cli import _checks_files, _readers
+from tbwriter.cli import _order, _readers
 from tbwriter.cli._common import duration, shell_word
 from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, both, names, repair
 
@@ -34,14 +34,15 @@ def check(run: RunScan) -> Iterator[Finding]:
 
 
 def check_spellings(runs: Sequence[RunScan]) -> Iterator[Finding]:
-    """Check whether one metric has several names, in a run or from run to run."""
+    """Check whether one metric has other names from run to run, or from session to session."""
     spellings: dict[tuple[str, ...], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for run in runs:
         for tag, scan in run.tags.items():
             if scan.plugin == "scalars":
                 spellings[_metric(tag)][tag].add(run.name)
     for tags in spellings.values():
-        if len(tags) < 2:
+        # What one session writes under two names is meant to be two.
+        if len(tags) < 2 or any(_order.together(run, tags) for run in runs):
             continue
         where = [f"{tag} ({names(sorted(in_runs), 2)})" for tag, in_runs in sorted(tags.items())]
         yield Finding(
@@ -50,7 +51,8 @@ def check_spellings(runs: Sequence[RunScan]) -> Iterator[Finding]:
             ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else ""),
             f"{len(tags)} tags that seem to be one metric",
             **both("draws them in separate cards, not over one another"),
-            fix="one name in all runs; `tbwriter merge RUN -o NEW --rename OLD=NEW` renames in what is written already",
+            fix="one name in all runs, if it is one; `tbwriter merge RUN -o NEW --rename OLD=NEW` renames in what is "
+            "written already",
         )
 
 
@@ -63,40 +65,31 @@ def _metric(tag: str) -> tuple[str, ...]:
     return tuple(rest) if rest else (tag,)
 
 
-def _unmarked(run: RunScan, back: Back) -> bool:
-    """Say whether no mark of a session's start explains a step back.
-
-    The Python reader takes a run's first START for no restart.
-    """
-    earlier = sum(len(file.starts) for file in run.files[: back.file])
-    here = run.files[back.file].starts
-    marks = [start for number, start in enumerate(here) if earlier + number > 0]
-    return not any(start.step <= back.after and start.values_before <= back.values_before for start in marks)
-
-
 def _check_steps(run: RunScan) -> Iterator[Finding]:
-    explained = {id(file) for pair in _checks_files.overlapping(run) for file in pair}
-    explained |= {id(file) for pair in _checks_files.out_of_order(run) for file in pair}
+    explained = {id(file) for pair in _order.overlapping(run) for file in pair}
+    explained |= {id(file) for pair in _order.out_of_order(run) for file in pair}
     found: dict[str, Back] = {}
     for tag, scan in run.tags.items():
         for back in scan.back_examples:
-            if id(run.files[back.file]) not in explained and _unmarked(run, back):
+            if id(run.files[back.file]) not in explained and not _order.is_marked(run, back):
                 found.setdefault(tag, back)
     if not found:
         return
     tag, back = next(iter(found.items()))
     file = run.files[back.file]
     restart = back.file > 0 and tag in run.files[back.file - 1].tags
-    versioned = bool(file.version or run.files[0].version)
+    late = _late_mark(run, back) if restart else None
     yield Finding(
         "steps-back",
         ERROR,
         f"{file.found.path}, tag {tag!r}",
         f"steps go back from {back.before} to {back.after}"
-        + (", where another session began without a mark" if restart else "")
+        + (f", where another session began {_without_mark(run, back)}" if restart else "")
         + (f"; {len(found)} tags do so" if len(found) > 1 else ""),
-        python="draws a line that runs back: the old points stay beside the new ones"
-        if versioned
+        python=f"drops the old points from step {late} on; those before stay beside the new ones"
+        if late is not None
+        else "draws a line that runs back: the old points stay beside the new ones"
+        if _order.keeps_what_goes_back(run, file)
         else "drops the old points at and after the step, tag by tag",
         data_server="drops the old points at and after the step, tag by tag",
         fix=f"tbwriter merge {shell_word(run.path)} -o MERGED, which lets the later session win; "
@@ -104,8 +97,29 @@ def _check_steps(run: RunScan) -> Iterator[Finding]:
     )
 
 
+def _without_mark(run: RunScan, back: Back) -> str:
+    """Return in words why nothing marks the begin of the session in which steps went back."""
+    file = run.files[back.file]
+    marks = [start for start in file.starts if start.values_before <= back.values_before]
+    if not marks:
+        return "without a mark"
+    if not any(before.starts for before in run.files[: back.file]):
+        return "with the first mark of the run, which voids nothing"
+    if all(start.step >= MARKER_STEP for start in marks):
+        return "with a mark that voids nothing (no purge_step=)"
+    return f"with a mark for step {_late_mark(run, back)}, which comes later"
+
+
+def _late_mark(run: RunScan, back: Back) -> int | None:
+    """Return the step of a restart's mark in the file that voids too little; None where there is none."""
+    here = {start for start in run.files[back.file].starts if start.values_before <= back.values_before}
+    return min((start.step for start in _order.restarts(run) if start in here), default=None)
+
+
 def _check_repeats(run: RunScan) -> Iterator[Finding]:
-    tags = [tag for tag, scan in run.tags.items() if scan.repeated and scan.plugin == "scalars"]
+    # A session may begin at the step at which the one before ended: that says nothing of how steps are counted.
+    between = len(run.files) - 1
+    tags = [tag for tag, scan in run.tags.items() if _readers.repeats(scan) and scan.repeated > between]
     if tags:
         yield Finding(
             "repeated-steps",
@@ -119,14 +133,10 @@ def _check_repeats(run: RunScan) -> Iterator[Finding]:
 
 
 def _check_restarts(run: RunScan) -> Iterator[Finding]:
-    marks = [start for number, start in enumerate(run.starts) if number > 0 and start.step < MARKER_STEP]
-    stale: dict[str, Start] = {}
-    for tag, scan in run.tags.items():
-        for start in marks:
-            if scan.last_where < start.values_before and scan.highest_step >= start.step:
-                stale[tag] = start
+    found = {tag: _order.left_behind(run, scan) for tag, scan in run.tags.items()}
+    stale: dict[str, Start] = {tag: start for tag, start in found.items() if start is not None}
     if stale:
-        tag, start = next(iter(stale.items()))
+        _tag, start = next(iter(stale.items()))
         yield Finding(
             "stale-after-restart",
             WARNING,
@@ -142,7 +152,9 @@ def _check_forms(run: RunScan) -> Iterator[Finding]:
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for tag, scan in run.tags.items():
         if not scan.plugin and not scan.late_metadata:
-            groups["no-metadata", "no value says which plugin shows it"].append(tag)
+            # A tensor without a plugin is kept for programs; a number was meant to be seen.
+            code = "no-metadata" if numbers_alone(scan) else "no-plugin"
+            groups[code, "no value says which plugin shows it"].append(tag)
         elif scan.metadata is not None and scan.metadata.version:
             why = f"the plugin's data is of version {scan.metadata.version}, want 0"
             groups["plugin-version", why].append(tag)
@@ -152,15 +164,17 @@ def _check_forms(run: RunScan) -> Iterator[Finding]:
             groups["hidden-form", _readers.why_hidden_by_data_server(scan)].append(tag)
     for (code, why), tags in groups.items():
         some = code == "hidden-form" and any(form in SCALARS_OF_BOTH for form in run.tags[tags[0]].forms)
-        shows_nothing = code in {"no-metadata", "plugin-version"}
+        shows_nothing = code in {"no-metadata", "no-plugin", "plugin-version"}
         yield Finding(
             code,
-            ERROR,
+            NOTE if code == "no-plugin" else ERROR,
             f"{run.path}, tags {names(tags)}",
             why,
             python="shows nothing of them" if shows_nothing else "shows them",
             data_server="shows nothing of them" if not some else "leaves these values out",
-            fix="write the tag's plugin with its first value" if code == "no-metadata" else repair(run.path),
+            fix="nothing, if they are for programs: `tbwriter cat` and `tbwriter.read_events` give them back"
+            if code == "no-plugin"
+            else repair(run.path),
         )
 
 
@@ -193,7 +207,7 @@ def _check_clock(run: RunScan) -> Iterator[Finding]:
                 data_server="shows nothing of this file behind a NaN; leaves events out whose time is infinite",
                 fix=repair(file.found.path),
             )
-    explained = bool(_checks_files.overlapping(run) or _checks_files.out_of_order(run))
+    explained = bool(_order.overlapping(run) or _order.out_of_order(run))
     back = {tag: scan for tag, scan in run.tags.items() if scan.back_by > _BACK_SECS}
     if back and not explained:
         tag, scan = max(back.items(), key=lambda item: item[1].back_by)
@@ -204,7 +218,7 @@ def _check_clock(run: RunScan) -> Iterator[Finding]:
             f"the wall time goes back by up to {duration(scan.back_by)}"
             + (f"; {len(back)} tags" if len(back) > 1 else ""),
             **both("shows it by step; by wall time or relative time the curve runs back"),
-            fix=repair(run.path) + " --clock, which never lets it go back; mend the clock of the machine",
+            fix=repair(run.path, " --clock") + ", which never lets it go back; mend the clock of the machine",
         )
     for file in run.files:
         if file.first_time is None:

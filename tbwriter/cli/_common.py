@@ -56,6 +56,8 @@ TagPattern = Annotated[
 
 # Below this many bytes no one waits long enough to want a bar.
 _LONG_BYTES = 64 << 20
+# As JSON an element takes some hundred bytes of memory.
+_MOST_ELEMENTS = 1 << 18
 
 
 def console() -> Console:
@@ -153,13 +155,15 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def to_json(value: Any, *, full: bool = False) -> Any:
-    """Return `value` as JSON can hold it: non-finite numbers as strings, bytes by their size or in base64."""
+    """Return `value` as JSON can hold it: non-finite numbers as strings; bytes and huge arrays by size, or whole."""
     if isinstance(value, (bool, int, str)) or value is None:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else _WORDS.get(value, "NaN")
     if isinstance(value, (bytes, memoryview)):
         return {"base64": base64.b64encode(value).decode()} if full else {"bytes": len(value)}
+    if isinstance(value, np.ndarray) and value.size > _MOST_ELEMENTS and not full:
+        return {"shape": list(value.shape), "dtype": str(value.dtype)}
     if isinstance(value, (np.ndarray, np.generic)):
         return to_json(value.tolist(), full=full)
     if isinstance(value, Mapping):

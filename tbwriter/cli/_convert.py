@@ -24,7 +24,8 @@ def convert(
     """Turn MindSpore's summaries (of SummaryCollector, SummaryRecord) into event files. Needs no MindSpore.
 
     Scalars, images, histograms and the graph become TensorBoard's; lineage becomes a row of HParams; tensors become
-    histograms, and are kept whole under <tag>/tensor. Exit codes: 0; 2 wrong usage; 3 nothing there, not readable, not
+    histograms, and are kept whole under <tag>/tensor; a data set's graph becomes a text, a loss landscape a picture.
+    What is left out is said. Exit codes: 0; 2 wrong usage; 3 nothing there, not readable, not
     writable, or event files are in DIR already.
     """
     options = _common.options_of(storage_options)

@@ -30,7 +30,7 @@ def doctor(
 
     Each finding says what is wrong and where, what each of TensorBoard's readers makes of it, and what to do. Files are
     only read, so a live run can be looked at. Exit codes: 0 nothing wrong, or notes alone; 1 something is; 2 wrong
-    usage; 3 the storage cannot be asked.
+    usage; 3 nothing is there, or the storage cannot be asked.
     """
     options = _common.options_of(storage_options)
     findings = [finding for finding in diagnose(path, options, jobs=jobs) if notes or finding.level != NOTE]
@@ -43,6 +43,8 @@ def doctor(
         for finding in findings:
             _show(out, finding)
         out.print(f"{wrong} thing{'s' * (wrong != 1)} wrong, {len(findings) - wrong} notes")
+    if any(finding.code in _checks_place.NOTHING_THERE for finding in findings):
+        raise typer.Exit(_common.Exit.UNREADABLE)
     raise typer.Exit(_common.Exit.FOUND if wrong else _common.Exit.OK)
 
 
@@ -60,7 +62,7 @@ def diagnose(path: str, storage_options: Mapping[str, Any] | None, *, jobs: int 
         told = list(_checks_place.check_text(path))
         yield from told or _checks_place.check_nothing(place)
         return
-    yield from _checks_place.check_tree(place, directories, storage_options)
+    yield from _checks_place.check_tree(place, directories)
     yield from _checks_place.check_files(directories)
     runs: list[RunScan] = []
     with_events = [directory for directory in directories if directory.event_files]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import socket
 import time
 from dataclasses import dataclass
 
+from tbwriter import _naming
 from tbwriter._tree import Found
 from tbwriter.cli._common import duration, shell_word
 
@@ -19,6 +21,8 @@ NOTE = "note"
 """Worth knowing; nothing is wrong. Notes alone end in exit code 0."""
 
 _FRESH_SECS = 60.0
+MERGED = ("merged", 0)
+"""Host and process in the names of files that `tbwriter merge` wrote."""
 # events.out.tfevents.<second>.<host>.<pid>.<number>: tbwriter, torch, TensorFlow 2. Hosts may hold dots.
 _WRITER = re.compile(r"tfevents\.\d+\.(?P<host>.+?)\.(?P<pid>\d+)\.(?P<number>\d+)")
 
@@ -58,19 +62,31 @@ def writer_of(name: str) -> tuple[str, int] | None:
 
 
 def being_written(found: Found) -> str:
-    """Say why a file seems to be still written; "" when it does not."""
+    """Say why a file seems to be still written; "" when it does not.
+
+    No writer leaves a mark when it ends. A process of this machine that is named in the file's name is asked whether it
+    has the file open; otherwise the time of the last change is all there is to go by.
+    """
     writer = writer_of(found.name)
-    if writer is not None and "://" not in found.path and _runs_here(*writer):
+    if writer is not None and "://" not in found.path and writer[0] in _own_names():
+        if not _is_running(writer[1]):
+            return ""
+        has_it_open = _has_open(writer[1], found.path)
+        if has_it_open is not None:
+            return f"its writer, process {writer[1]}, has it open" if has_it_open else ""
         return f"its writer, process {writer[1]}, is running"
+    if writer == MERGED:  # stored whole
+        return ""
     if found.changed is not None and 0 <= time.time() - found.changed < _FRESH_SECS:
         return f"it was changed {duration(time.time() - found.changed)} ago"
     return ""
 
 
-def _runs_here(host: str, pid: int) -> bool:
-    own = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())
-    if host not in {own, socket.gethostname()}:
-        return False
+def _own_names() -> set[str]:
+    return {_naming.host_name(), socket.gethostname()}
+
+
+def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -80,12 +96,26 @@ def _runs_here(host: str, pid: int) -> bool:
     return True
 
 
+def _has_open(pid: int, path: str) -> bool | None:
+    """Say whether a process has a file open; None where it may not be asked (another user's, or no Linux)."""
+    try:
+        wanted = os.stat(path)
+        with os.scandir(f"/proc/{pid}/fd") as handles:
+            for handle in handles:
+                with contextlib.suppress(OSError):
+                    if os.path.samestat(os.stat(handle.path), wanted):
+                        return True
+    except OSError:
+        return None
+    return False
+
+
 def names(items: list[str], most: int = 4) -> str:
     """Return a list in words, cut where it is long."""
     shown = ", ".join(repr(item) if len(item) < 100 else repr(item[:97] + "...") for item in items[:most])
     return shown + (f" and {len(items) - most} more" if len(items) > most else "")
 
 
-def repair(path: str) -> str:
+def repair(path: str, options: str = "") -> str:
     """Return the command line that mends files at `path`."""
-    return f"tbwriter repair {shell_word(path)} -o REPAIRED (or --in-place)"
+    return f"tbwriter repair {shell_word(path)}{options} -o REPAIRED (or --in-place)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -11,9 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tbwriter import _summary, sinks
 from tbwriter._naming import MARKER_STEP
 from tbwriter._scan import FileScan, RunScan, TagScan
 from tbwriter.cli import _common, _readers, _scanning
+
+_ASK_SECS = 10.0  # an object store, for the projector's configuration
 
 
 @_common.command
@@ -37,13 +41,26 @@ def inspect(
     out = _common.console()
     for run in _scanning.scan_all(runs, options, jobs=jobs):
         damaged = damaged or any(file.damaged or file.error for file in run.files)
+        embeddings = _embeddings(run, options)
         if as_json:
-            told.append(run_as_dict(run, pattern))
+            told.append({**run_as_dict(run, pattern), "embeddings": embeddings})
         else:
-            _show(out, run, pattern)
+            _show(out, run, pattern, embeddings)
     if as_json:
         _common.print_json({"path": path, "runs": told})
     raise typer.Exit(_common.Exit.FOUND if damaged else _common.Exit.OK)
+
+
+def _embeddings(run: RunScan, options: Mapping[str, Any] | None) -> list[dict[str, str]]:
+    """Return the embeddings beside the event files of a run, which only the projector reads."""
+    try:
+        config = sinks.read_file(run.path, _summary.CONFIG_NAME, options, within=_ASK_SECS)
+        found = _summary.embeddings_in(config or b"")
+    except NotADirectoryError:  # one file was asked for
+        return []
+    except (OSError, ValueError) as exc:
+        return [{"name": "?", "tensors": "", "error": str(exc)}]
+    return [{"name": name, "tensors": path, "error": ""} for name, path in found]
 
 
 def run_as_dict(run: RunScan, pattern: re.Pattern[str]) -> dict[str, Any]:
@@ -56,7 +73,7 @@ def run_as_dict(run: RunScan, pattern: re.Pattern[str]) -> dict[str, Any]:
         "graphs": run.graphs,
         "values_of_further_tags": run.more_tags,
         "files": [_file_as_dict(file) for file in run.files],
-        "tags": [_tag_as_dict(name, scan) for name, scan in run.tags.items() if pattern.search(name)],
+        "tags": [_tag_as_dict(run, name, scan) for name, scan in run.tags.items() if pattern.search(name)],
     }
 
 
@@ -78,8 +95,8 @@ def _file_as_dict(file: FileScan) -> dict[str, Any]:
     }
 
 
-def _tag_as_dict(name: str, scan: TagScan) -> dict[str, Any]:
-    python, data_server = _readers.shown(scan).words
+def _tag_as_dict(run: RunScan, name: str, scan: TagScan) -> dict[str, Any]:
+    python, data_server = _readers.shown(run, name).words
     return {
         "tag": name,
         "kind": scan.plugin,
@@ -104,7 +121,7 @@ def _tag_as_dict(name: str, scan: TagScan) -> dict[str, Any]:
     }
 
 
-def _show(out: Console, run: RunScan, pattern: re.Pattern[str]) -> None:
+def _show(out: Console, run: RunScan, pattern: re.Pattern[str], embeddings: list[dict[str, str]]) -> None:
     size = sum(file.found.size for file in run.files)
     sessions = ", ".join(
         "none resumed" if start.step >= MARKER_STEP else f"from step {start.step}" for start in run.starts
@@ -119,7 +136,9 @@ def _show(out: Console, run: RunScan, pattern: re.Pattern[str]) -> None:
         out.print(_file_table(run))
     tags = {name: scan for name, scan in run.tags.items() if pattern.search(name)}
     if tags:
-        out.print(_tag_table(tags))
+        out.print(_tag_table(run, tags))
+    for embedding in embeddings:
+        out.print(f"  embedding {escape(embedding['name'])}  {escape(embedding['error'] or embedding['tensors'])}")
     if run.more_tags:
         out.print(f"  {run.more_tags} values of further tags are not shown")
     out.print()
@@ -141,7 +160,7 @@ def _file_table(run: RunScan) -> Table:
     return table
 
 
-def _tag_table(tags: dict[str, TagScan]) -> Table:
+def _tag_table(run: RunScan, tags: dict[str, TagScan]) -> Table:
     headings = (
         "tag",
         "kind",
@@ -158,7 +177,7 @@ def _tag_table(tags: dict[str, TagScan]) -> Table:
     table = Table(*headings, box=None, padding=(0, 2))
     for name, scan in tags.items():
         gaps = scan.gaps
-        python, data_server = _readers.shown(scan).words
+        python, data_server = _readers.shown(run, name).words
         notes = [f"{len(gaps)} gaps, the largest {gaps[0].before}..{gaps[0].after}"] if gaps else []
         if scan.backs:
             notes.append(f"back {scan.backs} times")

@@ -17,10 +17,13 @@ import typer
 from tbwriter import _rewrite, _scan, sinks
 from tbwriter._naming import MARKER_STEP
 from tbwriter._scan import Bulk, RunScan
+from tbwriter._summary import Alike, Outliner
 from tbwriter._tree import Directory, Found
-from tbwriter.cli import _checks_files, _common, _writing
+from tbwriter.cli import _common, _order, _writing
+from tbwriter.cli._finding import MERGED
 
 _MOST_VOIDS = 100_000
+_GRAPHS = {"graph_def", "meta_graph_def", "tagged_run_metadata"}
 
 
 class Voids:
@@ -94,6 +97,8 @@ def merge(
         for name, group in groups.items():
             where = into if name == "." else sinks.join(into, *name.split("/"))
             done.append(_merge(group, where, prefix, names, options, advance))
+    for old in sorted(set(names) - {tag for file in done for tag in file.pop("renamed")}):
+        _common.say(f"tbwriter: --rename {old}=...: no such tag in what was merged")
     _writing.tell(done, as_json)
 
 
@@ -132,44 +137,91 @@ def _merge(
         offset += scan.values
     if not prefix:
         _refuse_mixed(scans[0])
+    for part, scan in zip(parts if prefix else [files], scans, strict=True):
+        _refuse_two_of_one_name(scan, functools.partial(tag_of, part[0]), names)
     begin = min((time for time in begins.values() if time < float("inf")), default=0.0)
-    name = f"events.out.tfevents.{max(int(begin), 0):010d}.merged.0.000000"
-    dropped = 0
-    metadata = _rewrite.Metadata()
+    host, process = MERGED
+    name = f"events.out.tfevents.{max(int(begin), 0):010d}.{host}.{process}.000000"
     with _rewrite.NewFile(sinks.join(where, name), options) as new:
         for data in _rewrite.header(begin):
             new.write(data)
-        place = 0
+        copier = _Copier(new, voids)
         for found in [found for part in (parts if prefix else [files]) for found in part]:
-            place, void = _copy(found, new, voids, functools.partial(tag_of, found), metadata, place, options)
-            dropped += void
+            copier.copy(found, functools.partial(tag_of, found), options)
             advance(found.size)
     return {
         "path": ", ".join(run.path for _, run in group),
         "output": sinks.join(where, name),
         "records": new.records,
         "files": len(files),
-        "values_of_earlier_sessions_dropped": dropped,
+        "renamed": [tag for scan in scans for tag in scan.tags if tag in names],
+        "values_of_earlier_sessions_dropped": copier.dropped,
     }
 
 
-def _copy(
-    found: Found,
-    new: _rewrite.NewFile,
-    voids: Mapping[str, Voids],
-    tag_of: Callable[[str], str],
-    metadata: _rewrite.Metadata,
-    place: int,
-    options: Mapping[str, Any] | None,
-) -> tuple[int, int]:
-    """Copy the values of a file that are not void; return the place behind the last, and how many were void."""
-    dropped = 0
-    for data, event in _rewrite.events(found, options):
-        what = event.what
-        if what != "summary":
-            if what in {"graph_def", "meta_graph_def", "tagged_run_metadata"}:
-                new.write(data)
-            continue
+class _Copier:
+    """Copies the values of files that are not void into a new one, under their new tags."""
+
+    def __init__(self, new: _rewrite.NewFile, voids: Mapping[str, Voids]) -> None:
+        self.dropped = 0
+        self._new = new
+        self._voids = voids
+        self._metadata = _rewrite.Metadata()
+        self._place = 0  # of the next value among all
+        self._outliner = Outliner()
+        # Of forms whose Events can be stored as they are: how many values, and what may void each, None for nothing.
+        self._plain: dict[Alike, tuple[int, list[Voids | None] | None]] = {}
+
+    def copy(self, found: Found, tag_of: Callable[[str], str], options: Mapping[str, Any] | None) -> None:
+        """Copy one file, whose tags become what `tag_of` says."""
+        self._plain.clear()
+        known_of, plain_of = self._outliner.known, self._plain.get
+        for batch in _rewrite.batches(found, options):
+            kept: list[bytes] = []
+            for data in batch:
+                known = known_of(data)
+                plain = None if known is None else plain_of(known[3])
+                if known is None or plain is None:
+                    self._any(data, tag_of, kept)
+                    if known is not None:
+                        self._learn(known[3], tag_of)
+                elif plain[1] is None:
+                    self._place += plain[0]
+                    kept.append(data)
+                elif not self._as_it_is(data, known[1], plain[1], kept):
+                    self._any(data, tag_of, kept)
+            self._new.write_all(kept)
+
+    def _learn(self, alike: Alike, tag_of: Callable[[str], str]) -> None:
+        """See whether Events of a form can be stored as they are from now on."""
+        tags = [row.tag for row in alike.rows]
+        if self._metadata.is_settled(alike) and all(tag_of(tag) == tag for tag in tags):
+            voids = [self._voids.get(tag) for tag in tags]
+            self._plain[alike] = len(tags), voids if any(void is not None for void in voids) else None
+
+    def _as_it_is(self, data: bytes, step: int, voids: list[Voids | None], kept: list[bytes]) -> bool:
+        """Keep an Event of which all values stay, or leave it out if none does; False where only some do."""
+        gone = 0
+        for place, void in enumerate(voids, self._place):
+            gone += void is not None and void.holds(place, step)
+        if gone not in {0, len(voids)}:
+            return False
+        self._place += len(voids)
+        self.dropped += gone
+        if not gone:
+            kept.append(data)
+        return True
+
+    def _any(self, data: bytes, tag_of: Callable[[str], str], kept: list[bytes]) -> None:
+        """Keep what is to be kept of a record of any kind."""
+        try:
+            event, _ = self._outliner.outline(data)
+        except ValueError:
+            return
+        if event.what != "summary":
+            if event.what in _GRAPHS:
+                kept.append(data)
+            return
         flags = []
         renamed = False
         for value in event.values:
@@ -177,19 +229,19 @@ def _copy(
             if tag != value.tag:
                 value.rename(tag)
                 renamed = True
-            flags.append(tag not in voids or not voids[tag].holds(place, event.step))
-            place += 1
-        dropped += flags.count(False)
-        rest = _rewrite.keep(event, event.serialised() if renamed else data, flags, metadata)
+            flags.append(tag not in self._voids or not self._voids[tag].holds(self._place, event.step))
+            self._place += 1
+        self.dropped += flags.count(False)
+        rest = _rewrite.keep(event, event.serialised() if renamed else data, flags, self._metadata)
         if rest is not None:
-            new.write(rest)
-    return place, dropped
+            kept.append(rest)
 
 
 def _observer(voids: dict[str, Voids], tag_of: Callable[[str], str], offset: int) -> Callable[[str, Bulk], None]:
-    last: dict[str, tuple[int, int]] = {}  # step and file of the last value of each tag
+    last: dict[str, tuple[int, int]] = {}  # step and file of the last value of each tag, by its new name
 
     def observe(tag: str, bulk: Bulk) -> None:
+        tag = tag_of(tag)
         before, file = last.get(tag, (None, bulk.file))
         steps = bulk.steps
         strides = np.diff(steps, prepend=steps[0] - 1 if before is None else before)
@@ -197,7 +249,7 @@ def _observer(voids: dict[str, Voids], tag_of: Callable[[str], str], offset: int
         # A session that begins at the step where the one before ended; within a session, a step may repeat.
         back[0] |= file != bulk.file and strides[0] == 0
         for index in np.flatnonzero(back):
-            voids.setdefault(tag_of(tag), Voids()).add(offset + int(bulk.where[index]), int(steps[index]))
+            voids.setdefault(tag, Voids()).add(offset + int(bulk.where[index]), int(steps[index]))
         last[tag] = int(steps[-1]), bulk.file
 
     return observe
@@ -224,7 +276,7 @@ def _add_marks(voids: dict[str, Voids], scan: RunScan, tags: list[str], offset: 
 
 
 def _refuse_mixed(scan: RunScan) -> None:
-    for first, second in _checks_files.overlapping(scan):
+    for first, second in _order.overlapping(scan):
         shared = first.tags & second.tags
         if shared:
             raise ValueError(
@@ -232,6 +284,25 @@ def _refuse_mixed(scan: RunScan) -> None:
                 f"{min(shared)!r}: they are no sessions one after the other. Move each writer's files into a "
                 "directory of its own, such as rank_0, rank_1, and merge these with --prefix"
             )
+
+
+def _refuse_two_of_one_name(scan: RunScan, tag_of: Callable[[str], str], names: Mapping[str, str]) -> None:
+    """Raise where renaming would mix what one session wrote under two tags, or two kinds."""
+    sources: dict[str, list[str]] = {}
+    for tag in scan.tags:
+        sources.setdefault(tag_of(tag), []).append(tag)
+    for new, tags in sources.items():
+        found = _order.together(scan, tags)
+        if found is not None:
+            file, one, other = found
+            raise ValueError(
+                f"--rename would mix {one!r} and {other!r} in {new!r}: one session wrote both, in {file.found.path}; "
+                f"give {' and '.join(repr(tag) for tag in tags if tag in names)} another name"
+            )
+        kinds = {scan.tags[tag].plugin: tag for tag in tags}
+        if len(kinds) > 1:
+            words = ", ".join(f"{tag!r} holds {kind or 'no kind'}" for kind, tag in kinds.items())
+            raise ValueError(f"--rename would make one tag, {new!r}, of two kinds: {words}")
 
 
 def _first_time(found: Found, options: Mapping[str, Any] | None) -> float:

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from tbwriter import _repair, _rewrite
-from tbwriter._summary import RawEvent
 from tbwriter.cli import _common, _writing
 
 
@@ -53,20 +52,11 @@ def rewind(
     """
     options = _common.options_of(storage_options)
     runs, into = _writing.targets(path, output, in_place, force, options)
-    dropped = 0
-
-    def earlier(event: RawEvent) -> bytes | None:
-        nonlocal dropped
-        if event.step < step:
-            return event.serialised()
-        dropped += len(event.values)
-        return None
-
+    change, dropped = _rewrite.earlier_than(step)
     done = []
     with _common.progress("rewinding", _common.size_of(runs)) as advance:
         for run in runs:
-            for found, new in _rewrite.rewrite(run, into, _rewrite.only_summaries(earlier), options, advance):
+            for found, new in _rewrite.rewrite(run, into, change, options, advance):
                 where = _rewrite.target(run, found, into)
-                done.append({"path": found.path, "output": where, "records": new.records, "values_dropped": dropped})
-                dropped = 0
+                done.append({"path": found.path, "output": where, "records": new.records, "values_dropped": dropped()})
     _writing.tell(done, as_json)

@@ -13,7 +13,7 @@ import typer
 
 from tbwriter import sinks
 from tbwriter._scan import RunScan
-from tbwriter.cli import _checks_files, _common, _readers, _scanning
+from tbwriter.cli import _common, _order, _readers, _scanning
 
 _MOST_SAMPLES = {"scalars": 100_000, "histograms": 1000, "images": 200, "audio": 50, "text": 1000}
 
@@ -74,7 +74,7 @@ def suitable_flags(scans: list[RunScan]) -> tuple[list[str], list[str]]:
         words = ",".join(f"{plugin}={min(2 * points, _MOST_SAMPLES[plugin])}" for plugin, points in samples.items())
         flags += ["--samples_per_plugin", words]
         reasons.append(f"more points than TensorBoard keeps by itself: {words}")
-    if any(_checks_files.overlapping(scan) for scan in scans):
+    if any(_order.overlapping(scan) for scan in scans):
         flags += ["--reload_multifile", "true"]
         reasons.append("several writers share a directory: --reload_multifile")
     hidden = [tag for scan in scans for tag, found in scan.tags.items() if _readers.hidden_by_data_server(found)]

@@ -12,7 +12,7 @@ import typer
 
 from tbwriter import _rewrite, _scan
 from tbwriter._scan import Bulk, RunScan, TagScan
-from tbwriter._summary import RawEvent
+from tbwriter._summary import Outliner, RawEvent
 from tbwriter._tree import Directory, Found
 from tbwriter.cli import _common, _writing
 
@@ -79,6 +79,7 @@ class Plan:
         self._every = every
         self._unwanted = unwanted
         self._kept = np.zeros(1024, np.uint8)
+        self._bits = b""
         self._begun: dict[str, tuple[list[int], list[float]]] = {}  # the bucket of each tag that is not full yet
         self._dropped: set[str] = set()
 
@@ -113,10 +114,15 @@ class Plan:
                 self._keep(where[:, -1])
                 if not np.isnan(rows).all():
                     self._keep_extremes(rows, where)
+        self._bits = self._kept.tobytes()  # an index into bytes costs less than one into an array
 
     def __call__(self, place: int) -> bool:
-        """Say whether the value at this place of the run stays."""
-        return bool(self._kept[place >> 3] >> (place & 7) & 1) if place >> 3 < len(self._kept) else False
+        """Say whether the value at this place of the run stays; after `end`."""
+        return bool(self._bits[place >> 3] >> (place & 7) & 1) if place >> 3 < len(self._bits) else False
+
+    def kept(self, first: int, end: int) -> int:
+        """Return how many of the values at these places stay."""
+        return sum(map(self, range(first, end))) if end - first > 1 else int(self(first))
 
     def _keep_extremes(self, rows: npt.NDArray[np.float64], places: npt.NDArray[np.int64]) -> None:
         # NaN counts as neither, unless there is nothing else.
@@ -149,8 +155,10 @@ def _thin(
         plan = Plan(every, unwanted)
         _scan.scan(run.path, run.run, run.event_files, options, observe=plan.observe)
         plan.end()
+        if limit is None:
+            return _write(run, into, plan, options, advance)
         size = sum(file["bytes"] for file in _write(run, None, plan, options, lambda _bytes: None, dry=True))
-        if limit is None or size <= limit:
+        if size <= limit:
             return _write(run, into, plan, options, advance)
         every = int(every * size / limit) + 1  # sizes of values vary; ask again
     raise ValueError(
@@ -196,6 +204,7 @@ def _write(
     dry: bool = False,
 ) -> list[dict[str, Any]]:
     metadata = _rewrite.Metadata()
+    outliner = Outliner()
     place = 0
     begun: Found | None = None
 
@@ -204,16 +213,23 @@ def _write(
         if found is not begun:
             begun = found
             metadata.new_file()
-        try:
-            event = RawEvent(data)
-        except ValueError:
-            return None
-        if event.what != "summary":
-            return data
-        count = len(event.values)
-        flags = [plan(place + number) for number in range(count)]
-        place += count
-        return _rewrite.keep(event, data, flags, metadata)
+        known = outliner.known(data)
+        if known is not None and metadata.is_settled(known[3]):
+            first, place = place, place + len(known[3].rows)
+            kept = plan.kept(first, place)
+            if kept in {0, place - first}:
+                return data if kept else None
+            event, count = RawEvent(data), place - first
+        else:
+            try:
+                event, rows = outliner.outline(data)
+            except ValueError:
+                return None
+            if event.what != "summary":
+                return data
+            first, count = place, len(rows)
+            place += count
+        return _rewrite.keep(event, data, [plan(first + number) for number in range(count)], metadata)
 
     if dry:
         sizes = []

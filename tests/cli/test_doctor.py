@@ -2,12 +2,14 @@
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from damaged import CASES, GOOD, NAME, put, version
+from damaged import BEGIN, CASES, GOOD, NAME, put, version
 
 from tbwriter import SummaryWriter
 
@@ -32,6 +34,7 @@ FOUND = {
     "double-later": ["hidden-form"],
     "half": ["hidden-form"],
     "no-metadata": ["no-metadata"],
+    "no-plugin": ["note:no-plugin"],
     "late-metadata": ["late-metadata"],
     "plugin-version": ["plugin-version"],
     "scalars-then-histograms": ["two-kinds"],
@@ -48,6 +51,8 @@ FOUND = {
     "back-no-version": ["steps-back", "note:no-file-version"],
     "second-session": ["steps-back"],
     "first-mark-in-second": ["steps-back"],
+    "mark-that-voids-nothing": ["steps-back"],
+    "mark-too-late": ["steps-back"],
     "marked": [],
     "stale": ["stale-after-restart"],
     "repeated": ["note:repeated-steps"],
@@ -101,7 +106,9 @@ def test_notes_can_be_left_out(tbwriter_command, tmp_path):
 
 def test_a_place_that_is_not_there_has_its_neighbour_named(tbwriter_command, tmp_path):
     put(tmp_path / "runs" / "first", "good")
-    (finding,) = tbwriter_command("doctor", tmp_path / "rums", "--json").json["findings"]
+    answer = tbwriter_command("doctor", tmp_path / "rums", "--json")
+    assert answer.code == 3
+    (finding,) = answer.json["findings"]
     assert finding["code"] == "no-such-place"
     assert str(tmp_path / "runs") in finding["fix"]
 
@@ -110,7 +117,9 @@ def test_a_place_that_is_not_there_has_its_neighbour_named(tbwriter_command, tmp
 def test_the_old_forms_of_logdir_are_told(tbwriter_command, tmp_path, form):
     put(tmp_path / "a", "good")
     put(tmp_path / "b", "good")
-    (finding,) = tbwriter_command("doctor", form.format(tmp_path), "--json").json["findings"]
+    answer = tbwriter_command("doctor", form.format(tmp_path), "--json")
+    assert answer.code == 3
+    (finding,) = answer.json["findings"]
     assert finding["code"] == "wrong-logdir"
     assert "--logdir_spec" in finding["fix"]
 
@@ -126,6 +135,22 @@ def test_the_directory_beside_the_event_files_is_told(tbwriter_command, tmp_path
 def test_an_empty_place_is_told(doctor):
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
         assert doctor(place) == ["no-event-file"]
+
+
+def test_a_renamed_file_among_good_runs_is_told(tbwriter_command, tmp_path):
+    put(tmp_path / "good", "good")
+    put(tmp_path / "renamed", "name")
+    (finding,) = tbwriter_command("doctor", tmp_path, "--json").json["findings"]
+    assert finding["code"] == "name-without-tfevents"
+    assert "renamed/events.out.1700000000.host" in finding["what"]
+
+
+def test_two_writers_of_one_process_are_told_in_one_finding(doctor, tmp_path):
+    with SummaryWriter(tmp_path) as one, SummaryWriter(tmp_path) as other:
+        for step in range(20):
+            one.add_scalar("loss", 1.0, step, BEGIN + step)
+            other.add_scalar("loss", 2.0, step, BEGIN + step)
+    assert doctor(tmp_path) == ["several-writers"]
 
 
 def test_runs_at_any_depth_are_examined(tbwriter_command, tmp_path):
@@ -182,13 +207,35 @@ def test_a_live_run_is_told_to_be_one_and_not_disturbed(doctor, tmp_path):
 
 def test_a_record_that_is_being_written_is_no_fault(doctor, tmp_path):
     name = NAME.format(second=1_700_000_000, pid=os.getpid()).replace("host", os.uname().nodename)
-    (tmp_path / name).write_bytes(version() + GOOD[0] + GOOD[1][:-5])
-    assert set(doctor(tmp_path)) == {"note:still-growing", "note:torn-tail"}
+    with (tmp_path / name).open("wb", buffering=0) as file:
+        file.write(version() + GOOD[0] + GOOD[1][:-5])
+        assert set(doctor(tmp_path)) == {"note:still-growing", "note:torn-tail"}
+    assert set(doctor(tmp_path)) == {"torn-tail"}
 
 
 def test_a_live_run_that_has_flushed_nothing_is_told(doctor, tmp_path):
     with SummaryWriter(tmp_path):
         assert "note:only-file-version" in doctor(tmp_path)
+
+
+def test_a_run_that_ended_is_not_told_to_grow(doctor, tmp_path):
+    """Also where its process, this one, still runs; and where it ended a moment ago."""
+    with SummaryWriter(tmp_path / "here") as writer:
+        writer.add_scalar("loss", 1.0, 1)
+    place = str(tmp_path / "child")
+    code = f"import tbwriter; w = tbwriter.SummaryWriter({place!r}); w.add_scalar('loss', 1, 1); w.close()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert doctor(tmp_path) == []
+
+
+def test_a_file_of_another_machine_that_changed_just_now_may_grow(tbwriter_command, tmp_path):
+    for case in ("good", "second-session"):
+        place = put(tmp_path / case, case)
+        for path in place.iterdir():
+            os.utime(path)
+        (finding,) = [f for f in tbwriter_command("doctor", place, "--json").json["findings"] if f["level"] == "note"]
+        assert (finding["code"], finding["where"]) == ("still-growing", str(place))
+        assert finding["what"].startswith("may still be written")
 
 
 # ---- no false alarms
@@ -243,6 +290,37 @@ def test_what_torch_writes_has_no_fault_but_double_precision(doctor, tmp_path):
         writer.add_scalar("loss", 0.5, 1, new_style=True, double_precision=True)
     assert wrong(doctor(tmp_path / "good")) == []
     assert wrong(doctor(tmp_path / "double")) == ["hidden-form"]
+
+
+@pytest.mark.parametrize("names", [("loss", "train/loss"), ("lr", "learning_rate")])
+def test_two_tags_of_one_session_are_meant_to_be_two(doctor, tmp_path, names):
+    for number in range(2):
+        with SummaryWriter(tmp_path / f"run{number}") as writer:
+            for step in range(3):
+                writer.add_metrics(dict.fromkeys(names, 1.0), step)
+    assert "note:spellings" not in doctor(tmp_path)
+
+
+def test_a_metric_that_a_resumed_training_calls_otherwise_is_told(doctor, tmp_path):
+    for tag, first in (("loss", 0), ("train_loss", 5)):
+        with SummaryWriter(tmp_path, purge_step=first) as writer:
+            for step in range(first, first + 8):
+                writer.add_scalar(tag, 1.0, step)
+    assert "note:spellings" in doctor(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("second-session", "without a mark"),
+        ("first-mark-in-second", "the first mark of the run, which voids nothing"),
+        ("mark-that-voids-nothing", "a mark that voids nothing"),
+        ("mark-too-late", "a mark for step 8, which comes later"),
+    ],
+)
+def test_a_step_back_says_what_the_mark_there_lacks(tbwriter_command, tmp_path, case, words):
+    (finding,) = tbwriter_command("doctor", put(tmp_path, case), "--json").json["findings"]
+    assert words in finding["what"]
 
 
 @pytest.mark.parametrize(

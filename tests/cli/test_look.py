@@ -5,11 +5,12 @@ import math
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import fsspec
 import numpy as np
 import pytest
-from damaged import put
+from damaged import NAME, field, put, tensor, value
 
 import tbwriter
 from tbwriter import SummaryWriter
@@ -56,18 +57,35 @@ def test_inspect_takes_tags_by_pattern(tbwriter_command, runs):
     assert [tag["tag"] for tag in first["tags"]] == ["loss"]
 
 
+LOST = ("repeated", "back", "marked", "bad-data")
+
+
 def test_inspect_says_which_reader_hides_what(tbwriter_command, tmp_path):
     shown = {}
-    for case in ("double", "double-later", "no-metadata", "many", "late-metadata"):
+    for case in ("double", "double-later", "no-metadata", "many", "late-metadata", *LOST):
         (run,) = tbwriter_command("inspect", put(tmp_path / case, case), "--json").json["runs"]
         shown[case] = (run["tags"][0]["python_reader"], run["tags"][0]["data_server"])
     assert shown == {
+        "repeated": ("all", "not all: 1 earlier value of a step that comes again"),
+        "back": ("all", "not all: steps go back, and the points at and after them go"),
+        "marked": ("not all: a restart voids points", "not all: steps go back, and the points at and after them go"),
+        "bad-data": ("not all: nothing behind the damage in a file", "not all: damaged values as if they were good"),
         "double": ("all", "nothing: scalars stored as DT_DOUBLE of rank 0"),
-        "double-later": ("all", "5: scalars stored as DT_DOUBLE of rank 0"),
+        "double-later": ("all", "5 of them: scalars stored as DT_DOUBLE of rank 0"),
         "no-metadata": ("nothing: no value says which plugin shows it",) * 2,
         "many": ("1000 of them",) * 2,
         "late-metadata": ("all", "nothing: the first value has no metadata"),
     }
+
+
+def test_inspect_lists_embeddings(tbwriter_command, tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_embedding(np.zeros((3, 2)), metadata=["a", "b", "c"], tag="words", global_step=7)
+    (run,) = tbwriter_command("inspect", tmp_path, "--json").json["runs"]
+    assert run["embeddings"] == [{"name": "words:00007", "tensors": "00007/words/tensors.tsv", "error": ""}]
+    assert "embedding words:00007" in tbwriter_command("inspect", tmp_path).out
+    (tmp_path / "projector_config.pbtxt").write_text("damaged {")
+    assert "cannot be read" in tbwriter_command("inspect", tmp_path).out
 
 
 def test_inspect_of_damage_ends_with_1_and_tells_it(tbwriter_command, tmp_path):
@@ -149,6 +167,20 @@ def test_cat_gives_images_by_size_or_whole(tbwriter_command, tmp_path):
     assert full["value"][0]["base64"].startswith("iVBORw0KGgo")
 
 
+def test_a_few_bytes_that_stand_for_a_huge_array_take_no_memory(tbwriter_command, tmp_path):
+    """TensorProto's short form of a constant: 128 Mi complex numbers, 2 GiB, in a file of less than 100 bytes."""
+    constant = tensor(18, [1 << 27], field(12, 1.0) + field(12, 2.0))
+    (tmp_path / NAME.format(second=1, pid=1)).write_bytes(value(1, "t", constant))
+    tracemalloc.start()
+    (line,) = tbwriter_command("cat", tmp_path).lines
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert line["value"] == {"shape": [1 << 27], "dtype": "complex128"}
+    assert peak < 50e6
+    (found,) = [v.data for e in tbwriter.read_events(tmp_path) for v in e.values]
+    assert (found.shape, found[-1]) == ((1 << 27,), 1 + 2j)
+
+
 def test_cat_steps_over_damage(tbwriter_command, tmp_path):
     assert [line["step"] for line in tbwriter_command("cat", put(tmp_path, "bad-length")).lines] == [
         0, 1, 2, 3, 4, 6, 7, 8, 9,
@@ -158,14 +190,46 @@ def test_cat_steps_over_damage(tbwriter_command, tmp_path):
 # ---- all of them
 
 COMMANDS = ["inspect", "verify", "cat"]
+# What each wants beside the place.
+MORE = {
+    "repair": ["-o", "out"],
+    "rewind": ["-o", "out", "--step", "1"],
+    "merge": ["-o", "out"],
+    "thin": ["-o", "out", "--every", "2"],
+    "convert": ["-o", "out"],
+    "plot": ["-o", "out.png"],
+    "tail": ["--once"],
+    "serve": ["--print"],
+}
+
+
+def all_commands():
+    from typer.main import get_command
+
+    from tbwriter.cli._app import app
+
+    return sorted(get_command(app).commands)
+
+
+@pytest.mark.parametrize("command", all_commands())
+def test_a_place_where_nothing_is_ends_with_3_and_a_line_that_names_it(
+    tbwriter_command, tmp_path, monkeypatch, command
+):
+    if command == "plot":
+        pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "nowhere"
+    answer = tbwriter_command(command, place, *MORE.get(command, []))
+    assert answer.code == 3
+    assert str(place) in (answer.err + answer.out).replace("\n", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_place_without_event_files_ends_with_3_and_a_line(tbwriter_command, tmp_path, command):
-    for place in (tmp_path, tmp_path / "nowhere"):
-        answer = tbwriter_command(command, place)
-        assert answer.code == 3
-        assert str(place) in answer.err.replace("\n", "")
+    answer = tbwriter_command(command, tmp_path)
+    assert answer.code == 3
+    assert str(tmp_path) in answer.err.replace("\n", "")
 
 
 @pytest.mark.parametrize("arguments", [["inspect"], ["inspect", "x", "--unknown"], ["unknown"]])

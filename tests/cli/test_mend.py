@@ -244,7 +244,7 @@ def test_the_later_session_wins(tbwriter_command, tmp_path, case):
     out = merged(tbwriter_command, tmp_path, put(tmp_path / "run", case))
     assert points(out) == NEW
     assert len(event_files(out)) == 1
-    assert tbwriter_command("doctor", out, "--no-notes").code == 0
+    assert tbwriter_command("doctor", out, "--json").json["findings"] == []
 
 
 def test_a_mark_voids_the_tags_that_do_not_come_again(tbwriter_command, tmp_path):
@@ -298,6 +298,43 @@ def test_tags_are_renamed(tbwriter_command, tmp_path):
     put(tmp_path / "run", "two-writers")
     out = merged(tbwriter_command, tmp_path, tmp_path / "run", "--rename", "loss=train/loss")
     assert {tag for tag, _, _ in points(out)} == {"train/loss", "val"}
+
+
+def test_a_tag_is_not_renamed_onto_another_of_its_session(tbwriter_command, tmp_path):
+    with SummaryWriter(tmp_path / "run") as writer:
+        for step in range(3):
+            writer.add_metrics({"loss": 1.0, "train/loss": 2.0}, step)
+        writer.add_histogram("weights", [1.0], 1)
+    for old, words in (("loss", "one session wrote both"), ("weights", "one session wrote both")):
+        answer = tbwriter_command("merge", tmp_path / "run", "-o", tmp_path / "out", "--rename", f"{old}=train/loss")
+        assert answer.code == 2
+        assert words in answer.err
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_tag_is_not_renamed_onto_another_kind(tbwriter_command, tmp_path):
+    put(tmp_path / "run", "good")
+    with SummaryWriter(tmp_path / "run") as writer:
+        writer.add_histogram("weights", [1.0], 1)
+    answer = tbwriter_command("merge", tmp_path / "run", "-o", tmp_path / "out", "--rename", "weights=loss")
+    assert answer.code == 2
+    assert "of two kinds" in answer.err
+
+
+def test_sessions_that_call_a_metric_otherwise_become_one_curve(tbwriter_command, tmp_path):
+    """The later session wins, also where only the new name says that it is the same tag."""
+    for tag, steps, shift in (("loss", range(8), 0.0), ("train_loss", range(5, 10), 100.0)):
+        with SummaryWriter(tmp_path / "run") as writer:
+            for step in steps:
+                writer.add_scalar(tag, step + shift, step, BEGIN + shift + step)
+    out = merged(tbwriter_command, tmp_path, tmp_path / "run", "--rename", "train_loss=loss")
+    assert points(out) == [("loss", s, float(s)) for s in range(5)] + [("loss", s, s + 100.0) for s in range(5, 10)]
+
+
+def test_a_name_that_no_tag_has_is_told(tbwriter_command, tmp_path):
+    place = put(tmp_path / "run", "good")
+    answer = tbwriter_command("merge", place, "-o", tmp_path / "out", "--rename", "lost=loss")
+    assert (answer.code, "no such tag" in answer.err) == (0, True)
 
 
 def test_metadata_and_graphs_survive(tbwriter_command, tmp_path):

@@ -106,6 +106,9 @@ CLAIMS = {
     "drops the points of the first at and after the steps of the second": lambda seen: seen.steps == [0, 1, 2, 3, 4],
     "draws a line that runs back: the old points stay beside the new ones": both,
     "drops the old points at and after the step, tag by tag": dropped,
+    "drops the old points from step 8 on; those before stay beside the new ones": (
+        lambda seen: seen.steps == [0, 1, 2, 3, 4, 5, 6, 7, 5, 6, 7]
+    ),
     "drops points of a tag at and after the step, when its steps go back": good,  # "back-no-version" has it go back
     "shows it as any other": lambda seen: good(seen) or dropped(seen),
     "dropped their points from step 5 on": cut,
@@ -162,6 +165,47 @@ def test_a_consequence_is_what_the_reader_shows(tensorboard, placed, case):
         tensorboard.shows(lambda: good(Seen(tensorboard, run, case)), True)
     if case == "marked":
         tensorboard.shows(lambda: dropped(Seen(tensorboard, run, case)), True)
+
+
+# Sampling is off in these TensorBoards; and values of two kinds, and of no kind, are no curve.
+NO_CURVE = {
+    "many",
+    "scalars-then-histograms",
+    "scalars-then-text",
+    "histograms-then-scalars",
+    "no-plugin",
+    "mindspore",
+    "name",
+}
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case not in {ALONE, *NO_CURVE}])
+def test_inspect_says_all_where_the_reader_shows_all_and_nowhere_else(tensorboard, placed, case):
+    """Of the good records' points: a damaged value that is shown is none of them."""
+    from tbwriter import _scan, _tree
+    from tbwriter.cli import _readers
+
+    placed(tensorboard)
+    run = f"doctor/{case}"
+    (directory,) = _tree.walk(str(tensorboard.logdir / run))
+    scan = _scan.scan(directory.path, directory.run, directory.event_files)
+    if "loss" not in scan.tags:
+        return
+    words = _readers.shown(scan, "loss").words[tensorboard.reader == "data-server"]
+    points = scan.tags["loss"].points
+    last = []
+
+    def as_said():
+        last[:] = [Seen(tensorboard, run, case)]
+        curve = last[0].curve() or []
+        good = len([step for step, number in curve if number in {step, step + 100.0} or case == "half"])
+        if words == "all":
+            return good == points == len(curve)
+        if words.startswith("nothing"):
+            return not curve
+        return len(curve) > 0 and (good < points or good < len(curve))
+
+    wait_until(as_said, within=60, every=0.2, what=lambda: f"{words!r} of {points} points: {last}")
 
 
 @pytest.mark.readers

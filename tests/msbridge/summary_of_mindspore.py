@@ -51,6 +51,7 @@ def main(directory):
         collect_specified_data={
             "collect_metric": True,
             "collect_graph": True,
+            "collect_dataset_graph": True,
             "collect_train_lineage": True,
             "collect_eval_lineage": True,
             "histogram_regular": ".*",

@@ -1,5 +1,6 @@
 """MindSpore's own summaries, as it writes them itself, turned into event files."""
 
+import io
 import json
 import shutil
 import subprocess
@@ -118,6 +119,15 @@ def test_lineage_becomes_a_row_of_hparams(converted):
     assert 0 <= accuracy.scalar() <= 1
 
 
+def test_the_graph_of_the_data_set_becomes_a_text(converted):
+    _, report, values, _ = converted
+    assert report.values["dataset graph"] == 1
+    lines = values["dataset_graph/text_summary"][0].data.splitlines()
+    assert [line.split("**")[1] for line in lines[:2]] == ["Batch", "GeneratorDataset"]
+    assert "batch_size=`4`" in lines[0]
+    assert lines[1].startswith("    - ")
+
+
 def test_wall_times_are_mindspores(written, converted):
     from mindspore.train.summary_pb2 import Event
 
@@ -159,6 +169,10 @@ def test_our_messages_are_mindspores():
         "UserDefinedInfo": lineage_pb2.UserDefinedInfo,
         "TrainLineage": lineage_pb2.TrainLineage,
         "EvaluationLineage": lineage_pb2.EvaluationLineage,
+        "DatasetGraph": lineage_pb2.DatasetGraph,
+        "Operation": lineage_pb2.Operation,
+        "OperationParameter": lineage_pb2.OperationParameter,
+        "LossLandscape": summary_pb2.LossLandscape,
     }
     checked = 0
 
@@ -207,6 +221,51 @@ def test_the_command_converts_and_tells(written, tmp_path):
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 3
     assert "has event files already" in again.stderr
+
+
+def test_a_landscape_as_mindspore_writes_it_becomes_a_picture_and_keeps_its_numbers(tmp_path):
+    pytest.importorskip("PIL")
+    from mindspore.train.summary_pb2 import Event
+
+    def fill(message, array):
+        message.data_type = 11
+        message.dims.extend(array.shape)
+        message.float_data.extend(array.ravel().tolist())
+
+    event = Event(wall_time=1000.0, step=3)
+    landscape = event.summary.value.add(tag="landscape").loss_landscape
+    x, y, z = np.arange(4.0), np.arange(3.0), np.arange(12.0).reshape(3, 4)
+    path = np.arange(6.0).reshape(3, 2)
+    for point, arrays in (
+        (landscape.landscape, (x, y, z)),
+        (landscape.loss_path.points, path),
+        (landscape.convergence_point, path[:, :1]),
+    ):
+        for name, array in zip("xyz", arrays, strict=True):
+            fill(getattr(point, name), array)
+    (report,) = convert(put(tmp_path / "in", framed(event.SerializeToString())), tmp_path / "out")
+    assert (report.values, report.skipped) == ({"landscapes": 1}, {})
+    found = {v.tag: v.data for e in read_events(tmp_path / "out") for v in e.values}
+    for name, array in {"x": x, "y": y, "z": z, "path": path, "end": path[:, :1]}.items():
+        np.testing.assert_array_equal(found.pop(f"landscape/{name}"), array)
+    picture = np.asarray(pytest.importorskip("PIL.Image").open(io.BytesIO(found.pop("landscape")[0])).convert("L"))
+    assert picture.shape == (3, 4)
+    assert picture.ravel().tolist() == [round(255 * height / 11) for height in range(12)]
+    assert not found
+
+
+def test_what_is_left_out_is_said_once_and_counted(tmp_path, caplog):
+    parts = [
+        event(1, pb.Summary.Value(tag="odd", tensor=pb.Tensor(dims=[3], data_type=11, float_data=[1.0]))),
+        *(framed(pb.MindSporeEvent(explain=pb.Explain()).SerializeToString()) for _ in range(3)),
+        scalar(1, 1.0),
+    ]
+    (report,) = convert(put(tmp_path / "in", *parts), tmp_path / "out")
+    assert points(tmp_path / "out") == [("loss", 1, 1.0)]
+    assert sorted(report.skipped.values()) == [1, 3]
+    assert len(caplog.records) == 2
+    assert "explanations" in caplog.text
+    assert "'odd'" in caplog.text
 
 
 # ---- files made by hand: what MindSpore's own training does not come to

@@ -1,0 +1,80 @@
+"""What the order of a run's files, sessions and steps is: who wrote at one time, what went back, what a mark explains.
+
+`doctor` makes findings of it, `inspect` and `serve` go by the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations, pairwise
+
+from tbwriter._naming import MARKER_STEP
+from tbwriter._scan import Back, FileScan, RunScan, Start, TagScan
+from tbwriter.cli._finding import writer_of
+
+# Clocks of two nodes, and events that wait in queues, differ by less.
+_OVERLAP_SECS = 1.0
+
+
+def overlapping(run: RunScan) -> list[tuple[FileScan, FileScan]]:
+    """Return pairs of files that different writers wrote at one time.
+
+    The files of one writer meet at their ends; two writers of one process may have had the same directory all along.
+    """
+    with_times = [file for file in run.files if file.first_time is not None]
+    # Sorted by their begin, a file overlaps with those after it until one begins behind its end.
+    with_times.sort(key=lambda file: file.earliest)
+    pairs = []
+    for first, second in combinations(with_times[:200], 2):
+        together = min(first.latest, second.latest) - second.earliest
+        if together > _OVERLAP_SECS:
+            one, other = writer_of(first.found.name), writer_of(second.found.name)
+            shorter = min(file.latest - file.earliest for file in (first, second))
+            if one is None or one != other or together > shorter / 2:
+                pairs.append((first, second))
+    return pairs
+
+
+def out_of_order(run: RunScan) -> list[tuple[FileScan, FileScan]]:
+    """Return pairs of files of which the first by name is wholly the later in time."""
+    with_times = [file for file in run.files if file.first_time is not None]
+    return [(first, second) for first, second in pairwise(with_times) if first.earliest > second.latest]
+
+
+def keeps_what_goes_back(run: RunScan, file: FileScan) -> bool:
+    """Say whether the Python reader keeps old points where steps go back: it does where a file_version is."""
+    return bool(file.version or run.files[0].version)
+
+
+def is_marked(run: RunScan, back: Back) -> bool:
+    """Say whether a mark of a session's start explains a step back.
+
+    The Python reader takes a run's first START for no restart.
+    """
+    earlier = sum(len(file.starts) for file in run.files[: back.file])
+    here = run.files[back.file].starts
+    marks = [start for number, start in enumerate(here) if earlier + number > 0]
+    return any(start.step <= back.after and start.values_before <= back.values_before for start in marks)
+
+
+def restarts(run: RunScan) -> list[Start]:
+    """Return the marks that void points: all but the run's first, and those that say that nothing is voided."""
+    return [start for number, start in enumerate(run.starts) if number > 0 and start.step < MARKER_STEP]
+
+
+def left_behind(run: RunScan, scan: TagScan) -> Start | None:
+    """Return the mark that voids points of a tag which never came again; None where there is none."""
+    marks = [
+        start for start in restarts(run) if scan.last_where < start.values_before and scan.highest_step >= start.step
+    ]
+    return marks[-1] if marks else None
+
+
+def together(run: RunScan, tags: Iterable[str]) -> tuple[FileScan, str, str] | None:
+    """Return a file that holds two of `tags`, and which: so one session wrote both. None where there is none."""
+    wanted = frozenset(tags)
+    for file in run.files:
+        found = sorted(file.tags & wanted)
+        if len(found) > 1:
+            return file, found[0], found[1]
+    return None
