@@ -56,11 +56,12 @@ def check_hparams(hparams: Any) -> dict[str, HParam]:
     """
     if not isinstance(hparams, Mapping):
         raise TypeError(f"hparam_dict must be a mapping of name to value, got {describe(hparams)}")
-    return {
-        check_tag(name, "a name in hparam_dict"): _check_value(f"hparam_dict[{describe(name)}]", value)
-        for name, value in hparams.items()
-        if value is not None
-    }
+    checked = {}
+    for given, value in hparams.items():
+        if value is not None:
+            name = check_tag(given, "a name in hparam_dict")
+            checked[name] = _check_value(f"hparam_dict[{name!r}]", value)
+    return checked
 
 
 def _check_value(what: str, value: Any) -> HParam:

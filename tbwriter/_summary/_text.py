@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,18 +32,16 @@ class Text:
         Raises:
             TypeError: something else. ValueError: a lone surrogate, rank over 2, an empty table, or 2 GiB and more.
         """
+        items: tuple[bytes, ...]
         if isinstance(text, str):
-            return cls._checked(tag, text, [text], (), suffix)
-        table = _table(text)
-        if table is None or not all(isinstance(item, str) for item in table.reshape(-1)):
-            raise TypeError(f"tag {tag!r}: got {describe(text)}, want a str, or a list of str")
-        if not 0 <= table.ndim <= 2 or table.size == 0:
-            raise ValueError(f"tag {tag!r}: got texts of shape {table.shape}, want rank 1 or 2 and at least one")
-        return cls._checked(tag, text, table.reshape(-1), table.shape, suffix)
-
-    @classmethod
-    def _checked(cls, tag: str, text: Any, texts: Iterable[str], shape: tuple[int, ...], suffix: str) -> Text:
-        items = tuple(_encode(tag, item) for item in texts)
+            items, shape = (_encode(tag, text),), ()
+        else:
+            table = _table(text)
+            if table is None or not all(isinstance(item, str) for item in table.reshape(-1)):
+                raise TypeError(f"tag {tag!r}: got {describe(text)}, want a str, or a list of str")
+            if not 0 <= table.ndim <= 2 or table.size == 0:
+                raise ValueError(f"tag {tag!r}: got texts of shape {table.shape}, want rank 1 or 2 and at least one")
+            items, shape = tuple(_encode(tag, item) for item in table.reshape(-1)), table.shape
         _event.check_size(tag, text, sum(map(len, items)))
         return cls(tag + suffix, items, shape)
 
