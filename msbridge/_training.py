@@ -1,19 +1,19 @@
 """One training: its clock, its tap, and when what it collected goes to the host."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msbridge._clock import Clock
 from msbridge._device import Transfer, touch_numpy
 from msbridge._install import NoTapError, install, remove
-from msbridge._outputs import parse_outputs
+from msbridge._outputs import Outputs, parse_outputs
 from msbridge._reduce import Reducer
 from msbridge._run import StepCounter
 from msbridge._schedule import Schedule
 from msbridge._stage import Collection, Stage
 from msbridge._tape import Series, Tape
-from msbridge.collectors._base import Collector, Context, History, Value
+from msbridge.collectors._base import Collected, Collector, Context, History, Value
 from msbridge.collectors._base import Training as Begin
 from tbwriter import SummaryWriter
 
@@ -58,6 +58,7 @@ class WatchedTraining:
         self._last_transfer = 0.0  # monotonic
         self._transfer = Transfer()
         self._waiting: list[Collection] = []
+        self._log: list[Collected] = []
         self._tape: Tape | None = None
         self._no_tap = ""
         self._silent = 0  # transfers in a row without a call of the tap
@@ -93,16 +94,16 @@ class WatchedTraining:
             return  # a callback that stands in the list twice
         is_first = self.clock.is_first
         self.clock.step_end(step, step - last, params)
-        if self._stage.notes:
-            self._stage.note(step, parse_outputs(params.get("net_outputs")))
+        outputs = parse_outputs(params.get("net_outputs"))
+        self._stage.note(step, outputs)
         if self._tape is not None:
             self._tape.keep(step, step - last)
         due = self._stage.due(0 if is_first else last + 1, step)
         if is_first or schedule.due(last + 1, step):
-            self._collect(params, [*self._stage.on_schedule(), *due], take_recorded(), on_schedule=True)
+            self._collect(params, outputs, [*self._stage.on_schedule(), *due], take_recorded(), on_schedule=True)
         elif due:
-            self._collect(params, due, take_recorded(), on_schedule=False)
-        elif self._waiting and time.perf_counter() - self._last_transfer > 2 * self._transfer_secs:
+            self._collect(params, outputs, due, take_recorded(), on_schedule=False)
+        elif (self._waiting or self._log) and time.perf_counter() - self._last_transfer > 2 * self._transfer_secs:
             self.deliver(writer)
             return
         else:
@@ -118,34 +119,45 @@ class WatchedTraining:
         is_first = self.clock.is_first
         self.clock.step_end(step, step - last, params)
         if is_first or schedule.due(last + 1, step):
-            self._collect(params, self._stage.on_schedule(), {}, on_schedule=True)
+            outputs = parse_outputs(params.get("net_outputs"))
+            self._collect(params, outputs, self._stage.on_schedule(), {}, on_schedule=True)
 
     def finish(self, recorded: Mapping[str, Value], params: Any, writer: SummaryWriter) -> None:
         """Write, at the training's end, what waits for a transfer that will not come: one more copy."""
         if self.clock.is_first:
             return
         if recorded:
-            self._collect(params, [], recorded, on_schedule=False)
+            self._collect(params, parse_outputs(params.get("net_outputs")), [], recorded, on_schedule=False)
         if self._waiting or self._steps.last > self._brought:
             self.deliver(writer)
 
     def _collect(
-        self, params: Any, collectors: Iterable[Collector], recorded: Mapping[str, Value], *, on_schedule: bool
+        self,
+        params: Any,
+        outputs: Outputs,
+        collectors: Sequence[Collector],
+        recorded: Mapping[str, Value],
+        *,
+        on_schedule: bool,
     ) -> None:
         """Ask collectors; what they give stays on the device."""
         step = self._steps.last
-        steps, seconds, samples = step - self._collected, None, None
+        steps, seconds, samples, epoch = step - self._collected, None, None, int(params["cur_epoch_num"])
         if on_schedule:
             self._collected = step
             seconds, samples = self.clock.take()
+            if not self._is_silent:
+                self._log.append(Collected(step, steps, epoch, seconds, samples))
+            if not collectors and not recorded and self._reducer is None:
+                return
         context = Context(
             step=step,
             steps=steps,
-            epoch=int(params.cur_epoch_num),
+            epoch=epoch,
             seconds=seconds,
             samples=samples,
             tokens_per_step=self._tokens_per_step,
-            outputs=parse_outputs(params.get("net_outputs")),
+            outputs=outputs,
             network=self._network,
             optimizer=self._optimizer,
             params=params,
@@ -169,7 +181,8 @@ class WatchedTraining:
         transfer, self._transfer = self._transfer, Transfer()
         step = self._brought = self._steps.last
         reading = None if self._tape is None else self._tape.stage(transfer, step)
-        series = self._stage.series(History(step, transfer, reading))
+        log, self._log = self._log, []
+        series = self._stage.series(History(step, transfer, reading, self._no_tap, log, self._tokens_per_step))
         transfer.run()
         self._stage.write(waiting, series, self.clock, writer)
         self.clock.forget()
@@ -187,7 +200,7 @@ class WatchedTraining:
         """Draw nothing from here on. Where ranks reduce together this one still takes part."""
         self._is_silent = True
         self._stage = self._stage.light()
-        self._transfer, self._waiting = Transfer(), []
+        self._transfer, self._waiting, self._log = Transfer(), [], []
         self.stop()
 
     @property
