@@ -6,7 +6,7 @@ from typing import Any
 
 from msbridge._clock import Clock
 from msbridge._device import Transfer, touch_numpy
-from msbridge._install import NoTapError, install, remove
+from msbridge._install import NoTapError, SinkLosses, install, remove, sink_losses
 from msbridge._outputs import Outputs, parse_outputs
 from msbridge._reduce import Reducer
 from msbridge._run import StepCounter
@@ -19,6 +19,7 @@ from tbwriter import SummaryWriter
 
 # Gradient accumulation calls the reducer every few steps only: so many silent transfers and steps are too many.
 _MOST_SILENT, _MOST_SILENT_STEPS = 3, 64
+_TRANSFER_SHARE = 0.01  # of the time, for transfers
 
 
 class WatchedTraining:
@@ -26,7 +27,8 @@ class WatchedTraining:
 
     A collection notes device tensors; a transfer copies what one or several collections noted. It is made at the first
     collection, then at a collection `transfer_secs` after the last transfer or, when none comes, one
-    `transfer_secs` later. So there is at most one transfer for each collection, and none at other steps unless
+    `transfer_secs` later; these are the first of the two given, up to the second where a transfer would take more than
+    1 % of the time. So there is at most one transfer for each collection, and none at other steps unless
     collections fail to come as they did.
     """
 
@@ -36,7 +38,7 @@ class WatchedTraining:
         collectors: Iterable[Collector],
         steps: StepCounter,
         tokens_per_step: int | None,
-        transfer_secs: float,
+        transfer_secs: tuple[float, float],
         observe: Callable[[Mapping[str, Series]], None] | None = None,
         heavy_schedule: Schedule | None = None,
         reducer: Reducer | None = None,
@@ -47,7 +49,8 @@ class WatchedTraining:
         self._stage = Stage(collectors, observe, heavy_schedule)
         self._steps = steps
         self._tokens_per_step = tokens_per_step
-        self._transfer_secs = transfer_secs
+        self._least_secs, self._most_secs = transfer_secs
+        self._transfer_secs = self._least_secs
         self._reducer = reducer
         self._is_silent = False
         self._network = params.train_network
@@ -64,8 +67,12 @@ class WatchedTraining:
         self._silent = 0  # transfers in a row without a call of the tap
         self._silent_since = 0
         self._stage.begin(Begin(self._network, self._optimizer, params))
+        sink_size = params.get("sink_size", 1) if params.get("dataset_sink_mode") else 1
+        self._sink: SinkLosses | None = None
+        if sink_size > 1 and any(collector.uses_losses for collector in collectors):
+            self._sink = sink_losses(self._network, sink_size)
+        self._losses = None if self._sink is None else Tape(self._sink.tap)
         if any(collector.uses_tap for collector in collectors):
-            sink_size = params.get("sink_size", 1) if params.get("dataset_sink_mode") else 1
             try:
                 patterns = [
                     [found for collector in collectors if (found := getattr(collector, kind)) is not None]
@@ -80,9 +87,20 @@ class WatchedTraining:
         if self._begun is not None:
             return self._begun
         done = self._begun = self._collected = self._brought = self._silent_since = self._steps.first_epoch(params)
-        if self._tape is not None:
-            self._tape.begin(done)
+        for tape in (self._tape, self._losses):
+            if tape is not None:
+                tape.begin(done)
         return done
+
+    @property
+    def in_sink(self) -> bool:
+        """Whether a graph around the train cell is to be reached."""
+        return self._sink is not None
+
+    def begin_step(self, params: Any) -> None:
+        """Let a graph around the train cell, if it is there now, note its losses."""
+        if self._sink is not None:
+            self._sink.step_begin(params.train_network)
 
     def end_step(
         self, params: Any, schedule: Schedule, take_recorded: Callable[[], Mapping[str, Value]], writer: SummaryWriter
@@ -98,6 +116,8 @@ class WatchedTraining:
         self._stage.note(step, outputs)
         if self._tape is not None:
             self._tape.keep(step, step - last)
+        if self._losses is not None:
+            self._losses.keep(step, step - last)
         due = self._stage.due(0 if is_first else last + 1, step)
         if is_first or schedule.due(last + 1, step):
             self._collect(params, outputs, [*self._stage.on_schedule(), *due], take_recorded(), on_schedule=True)
@@ -177,16 +197,21 @@ class WatchedTraining:
 
     def deliver(self, writer: SummaryWriter) -> None:
         """Make the transfer, and write what it brings."""
+        began = time.perf_counter()
         waiting, self._waiting = self._waiting, []
         transfer, self._transfer = self._transfer, Transfer()
         step = self._brought = self._steps.last
         reading = None if self._tape is None else self._tape.stage(transfer, step)
+        losses = None if self._losses is None else self._losses.stage(transfer, step)
         log, self._log = self._log, []
-        series = self._stage.series(History(step, transfer, reading, self._no_tap, log, self._tokens_per_step))
+        series = self._stage.series(History(step, transfer, reading, self._no_tap, losses, log, self._tokens_per_step))
         transfer.run()
         self._stage.write(waiting, series, self.clock, writer)
         self.clock.forget()
-        self._last_transfer = time.perf_counter()
+        before, self._last_transfer = self._last_transfer, time.perf_counter()
+        if before:  # the first one compiles operators
+            secs = (self._last_transfer - began) / _TRANSFER_SHARE
+            self._transfer_secs = min(max(self._least_secs, secs), self._most_secs)
         if reading is not None:
             if reading.ran:
                 self._silent, self._silent_since = 0, step
@@ -209,7 +234,13 @@ class WatchedTraining:
         return self._reducer is not None
 
     def stop(self) -> None:
-        """Take the tap out."""
+        """Take the taps out."""
+        self._remove_tap()
+        if self._sink is not None:
+            sink, self._sink, self._losses = self._sink, None, None
+            sink.remove()
+
+    def _remove_tap(self) -> None:
         if self._tape is not None:
             tape, self._tape = self._tape, None
             remove(self._network, tape.tap)
@@ -217,4 +248,4 @@ class WatchedTraining:
     def _give_up_tap(self) -> None:
         assert self._tape is not None
         self._no_tap = self._tape.tap.failure or f"{type(self._network).__name__} does not call its grad_reducer"
-        self.stop()
+        self._remove_tap()

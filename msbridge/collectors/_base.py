@@ -100,6 +100,8 @@ class History:
     """What the gradient tap noted, where there is one; it answers after the transfer."""
     no_tap: str = ""
     """Why there is no tap."""
+    losses: Reading | None = None
+    """What was noted of the losses inside a data sink."""
     collected: Sequence[Collected] = ()
     """The collections of the callback's schedule since the last transfer."""
     tokens_per_step: int | None = None
@@ -130,6 +132,8 @@ class Collector:
     """Whether `collect` has something to give. It may change while the training runs."""
     uses_tap = False
     """Whether the gradient tap is to be put into the train cell."""
+    uses_losses = False
+    """Whether the losses inside a data sink are to be noted."""
     heavy = False
     """Whether the callback's `collect_tensor_freq` holds for it, where it has no steps of its own."""
     normed: str | None = None

@@ -37,12 +37,14 @@ class Loss(Collector):
     """`train/loss` of every step: the step's loss; the mean where it has several elements or micro-batches.
 
     The losses stay on the device until the transfer. In data-sink mode MindSpore shows the host one loss a sink, that
-    of its last step.
+    of its last step; the others are noted inside the graph, in graph mode and not under automatic parallelism.
 
     Args:
         micro_batches: `train/loss/micro_0` and so on besides, at collected steps, where the step returns a list of
             losses or a vector of at most 64.
     """
+
+    uses_losses = True
 
     def __init__(self, *, micro_batches: bool = False) -> None:
         super().__init__()
@@ -74,7 +76,8 @@ class Loss(Collector):
 
     def series(self, history: History) -> Mapping[str, Late]:
         """Give the losses since the last transfer."""
-        return {"train/loss": self._losses.stage(history)}
+        shown, noted = self._losses.stage(history), history.losses
+        return {"train/loss": lambda: shown() if noted is None or not noted.ran else noted.firsts()}
 
 
 class LearningRate(Collector):
