@@ -104,6 +104,14 @@ def sink_losses(network: Any, sink_size: int) -> SinkLosses | None:
     """Give what notes the losses of a data sink; None where the host sees every step, or where it is not sound."""
     if ms.get_context("mode") != ms.GRAPH_MODE or _sharding() or _compile_cache_is_on():
         return None
+    try:
+        LossTap(nn.Identity(), 2)(
+            Tensor(np.ones(1, np.float32))
+        )  # what this device cannot do must not end the training
+        _synchronize()
+    except Exception as error:
+        _log.info("losses inside a data sink are not noted: %s", _first_line(error))
+        return None
     return SinkLosses(network, sink_size)
 
 
@@ -236,6 +244,10 @@ def _rehearsed(network: Any, optimizer: Any) -> dict[str, nn.Cell]:
 def _try_out(grads: Any, found: dict[str, nn.Cell], optimizer: Any) -> None:
     tap = GradTap(nn.Identity(), found, step_count(optimizer), 1.0, 2)
     tap.run_note(*grads)
+    _synchronize()
+
+
+def _synchronize() -> None:
     if ms.get_context("device_target") != "CPU":
         ms.runtime.synchronize()  # what fails in a kernel is found out late
 
