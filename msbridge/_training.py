@@ -196,7 +196,9 @@ class WatchedTraining:
         self._transfer.seal()
 
     def deliver(self, writer: SummaryWriter) -> None:
-        """Make the transfer, and write what it brings."""
+        """Make the transfer, and write what it brings; nothing where nothing is new."""
+        if self._steps.last == self._brought and not self._waiting:
+            return
         began = time.perf_counter()
         waiting, self._waiting = self._waiting, []
         transfer, self._transfer = self._transfer, Transfer()

@@ -150,15 +150,18 @@ class GradNorm(Collector):
     def begin(self, _training: Training) -> None:
         """Forget what an earlier training left."""
         self._returned = EveryStep()
+        self._has_stepped = False
 
     def note(self, step: int, outputs: Outputs) -> None:
         """Keep the norm that the step returned."""
+        self._has_stepped = True
         if outputs.global_norm is not None:
             self._returned.add(step, outputs.global_norm)
 
     def series(self, history: History) -> Mapping[str, Late]:
         """Give the norms of the steps since the last transfer."""
-        if history.tap is None and not self._returned:
+        has_stepped, self._has_stepped = self._has_stepped, False
+        if history.tap is None and has_stepped and not self._returned:
             raise NotGivenError(f"grad_norm is not available: {history.no_tap or 'no gradient tap'}")
         returned = self._returned.stage(history)
         if (tap := history.tap) is None:
