@@ -73,7 +73,7 @@ test-oldest: $(OLDEST)/dev.done
 	@echo "== oldest dependencies: core and bridge (TensorBoard's readers need newer ones)"
 	GLOG_v=3 $(OLDEST)/bin/python -m pytest tests/unit tests/golden tests/conformance tests/stateful tests/packaging tests/crash tests/cli tests/msbridge -m "not slow" $(PYTEST_ARGS)
 
-# Not a part of `make test`: MindFormers brings 2.7 GB of packages.
+# Not a part of `make test`: MindFormers brings 2.7 GB of packages. CI runs it.
 $(MINDFORMERS)/dev.done: pyproject.toml tests/with_mindformers/requirements.txt
 	$(call make_venv,$(MINDFORMERS),MindFormers 1.9 and MindSpore 2.9)
 	@$(MINDFORMERS)/bin/python $(PIP_INSTALL) --editable . --group test --requirement tests/with_mindformers/requirements.txt

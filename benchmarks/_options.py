@@ -14,7 +14,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "read": {"rounds": 5},
     "collect_freq": {"block_steps": 100},
     "sinks": {"rounds": 5},
-    "callback": {"rounds": 9},
+    "callback": {"rounds": 5},
 }
 """What a command measures by default, where that is not Setting's."""
 

@@ -205,25 +205,33 @@ def _read_alone(part: Any) -> Array | Exception:
         return error
 
 
+def _stacked(tensors: Sequence[Any]) -> Any:
+    """Make a float32 vector of tensors with one element each."""
+    return _stack([to_scalar(tensor) for tensor in tensors])
+
+
 class Strip:
     """A scalar of every step, kept on the device."""
 
     def __init__(self) -> None:
         self._steps: list[int] = []
-        self._newest: list[Any] = []  # float32 scalars
+        self._newest: list[Any] = []  # tensors with one element
         self._older: list[Any] = []  # vectors of _MOST_STACKED
 
+    def __bool__(self) -> bool:
+        return bool(self._steps)
+
     def add(self, step: int, scalar: Any) -> None:
-        """Keep a float32 device scalar of shape [] that nobody changes."""
+        """Keep a device tensor with one element that nobody changes; what it is is asked later, many at a time."""
         self._steps.append(step)
         self._newest.append(scalar)
         if len(self._newest) == _MOST_STACKED:
-            self._older.append(_stack(self._newest))
+            self._older.append(_stacked(self._newest))
             self._newest = []
 
     def stage(self, transfer: Transfer) -> Callable[[], "tuple[list[int], Array]"]:
         """Let `transfer` copy all that is kept, and begin anew. The answer is steps and values."""
-        parts = [*self._older, *([_stack(self._newest)] if self._newest else [])]
+        parts = [*self._older, *([_stacked(self._newest)] if self._newest else [])]
         steps, reads = self._steps, [transfer.vector(part) for part in parts]
         self._steps, self._newest, self._older = [], [], []
         return lambda: (steps, np.concatenate([read() for read in reads]) if reads else np.empty(0, np.float32))

@@ -14,7 +14,7 @@ from mindspore import Parameter, Tensor, nn
 from mindspore.ops import Primitive
 
 from msbridge._learning_rate import Constant, harmless, rates, step_count
-from msbridge._tap import GradTap
+from msbridge._tap import GradTap, LossTap
 
 _RING_STEPS = 1024  # 4 KiB; the ring of a sink longer than this is as long as the sink, up to _MAX_RING_STEPS
 _MAX_RING_STEPS = 1 << 18
@@ -46,7 +46,7 @@ def install(
         NoTapError: the gradients that pass there are not the true ones, or cannot be reached.
     """
     unscale = _unscale(network)
-    if (mode := str(ms.get_auto_parallel_context("parallel_mode"))).endswith("auto_parallel"):
+    if mode := _sharding():
         raise NoTapError(f"gradients are sharded under {mode}")
     if sparse := _sparse_part(network):
         raise NoTapError(f"{sparse} gives sparse gradients")
@@ -59,7 +59,7 @@ def install(
             raise NoTapError(
                 "the train network was compiled before (by Model.build, or by a training without this callback)"
             )
-        size = min(max(_RING_STEPS, 1 << (sink_size - 1).bit_length()), _MAX_RING_STEPS)
+        size = _ring_steps(sink_size)
         found = _rehearsed(network, optimizer)
         parameters = list(_trained(network, optimizer))
         tap = GradTap(
@@ -72,6 +72,47 @@ def install(
     # Not by setattr: a train cell with auto_prefix would rename the parameters below it, and so its checkpoints.
     network._cells["grad_reducer"] = tap
     return tap
+
+
+class SinkLosses:
+    """Note every step's loss inside the graph that data-sink mode puts around a train cell.
+
+    MindSpore shows the host the outputs of a sink's last step alone. It makes the graph after the training began, and
+    with dataset shapes that change several of them.
+    """
+
+    def __init__(self, network: Any, sink_size: int) -> None:
+        self.tap = LossTap(network, _ring_steps(sink_size))
+        self._network = network
+        self._wrappers: list[Any] = []
+
+    def step_begin(self, wrapper: Any) -> None:
+        """Put the tap between a graph that is not compiled yet and its train cell."""
+        if any(wrapper is known for known in self._wrappers) or not isinstance(wrapper, nn.Cell):
+            return
+        if wrapper._cells.get("network") is self._network and not wrapper.compile_cache:
+            wrapper._cells["network"] = self.tap
+            self._wrappers.append(wrapper)
+
+    def remove(self) -> None:
+        """Take it out again; what is compiled keeps it."""
+        for wrapper in self._wrappers:
+            wrapper._cells["network"] = self._network
+
+
+def sink_losses(network: Any, sink_size: int) -> SinkLosses | None:
+    """Give what notes the losses of a data sink; None where the host sees every step, or where it is not sound."""
+    if ms.get_context("mode") != ms.GRAPH_MODE or _sharding() or _compile_cache_is_on():
+        return None
+    try:
+        LossTap(nn.Identity(), 2)(
+            Tensor(np.ones(1, np.float32))
+        )  # what this device cannot do must not end the training
+        _synchronize()
+    except Exception as error:
+        _log.info("losses inside a data sink are not noted: %s", _first_line(error))
+        return None
+    return SinkLosses(network, sink_size)
 
 
 def remove(network: Any, tap: GradTap) -> None:
@@ -100,6 +141,15 @@ def _trained(network: Any, optimizer: Any) -> Sequence[Any]:
     """Give the parameters in the order of their gradients."""
     weights = getattr(network, "weights", None) or getattr(optimizer, "parameters", None)
     return list(weights or network.trainable_params())
+
+
+def _ring_steps(sink_size: int) -> int:
+    return min(max(_RING_STEPS, 1 << (sink_size - 1).bit_length()), _MAX_RING_STEPS)
+
+
+def _sharding() -> str:
+    mode = str(ms.get_auto_parallel_context("parallel_mode"))
+    return mode if mode.endswith("auto_parallel") else ""
 
 
 def _any(patterns: Sequence[str], parameter: Any) -> bool:
@@ -194,6 +244,10 @@ def _rehearsed(network: Any, optimizer: Any) -> dict[str, nn.Cell]:
 def _try_out(grads: Any, found: dict[str, nn.Cell], optimizer: Any) -> None:
     tap = GradTap(nn.Identity(), found, step_count(optimizer), 1.0, 2)
     tap.run_note(*grads)
+    _synchronize()
+
+
+def _synchronize() -> None:
     if ms.get_context("device_target") != "CPU":
         ms.runtime.synchronize()  # what fails in a kernel is found out late
 

@@ -1,13 +1,11 @@
 """What a train step returned: the loss alone, or MindSpore's tuple (loss, overflow, loss_scale, ...)."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 
-@dataclass(frozen=True)
-class Outputs:
+class Outputs(NamedTuple):
     """The parts of a step's outputs by name; None where the step does not give them.
 
     Each is a device tensor or a number; `loss` may also be a list of micro-batch losses.

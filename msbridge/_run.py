@@ -98,9 +98,10 @@ class StepCounter:
 
     def now(self, params: Any) -> int:
         """Give the global step of the step that runs or has just ended."""
-        self.first_epoch(params)
-        assert self._offset is not None
-        return self._offset + int(params.cur_step_num)
+        if self._offset is None:
+            self.first_epoch(params)
+            assert self._offset is not None
+        return self._offset + int(params["cur_step_num"])
 
 
 def _number(names: tuple[str, ...]) -> int | None:

@@ -89,20 +89,20 @@ class Stage:
     def note(self, step: int, outputs: Outputs) -> None:
         """Show every step to the collectors that want to see it."""
         for collector in self._noting:
-            self._guard(collector, step, collector.note, step, outputs)
-
-    @property
-    def notes(self) -> bool:
-        """Whether a collector wants to see every step."""
-        return bool(self._noting)
+            try:
+                collector.note(step, outputs)
+            except Exception as error:  # noqa: PERF203 - it costs less than a call for each collector
+                self._give_up(collector, step, error)
 
     def due(self, first: int, last: int) -> list[Collector]:
         """Give the collectors with steps of their own of which one is from `first` to `last`."""
+        if not self._own:
+            return []
         return [collector for collector, schedule in self._own if schedule.due(first, last)]
 
     def on_schedule(self) -> list[Collector]:
         """Give the collectors that are asked when the callback collects."""
-        return self._on_schedule
+        return [collector for collector in self._on_schedule if collector.asked]
 
     def ask(
         self,
@@ -213,15 +213,19 @@ class Stage:
         """Give what `act` gives. When it raises, tell of the collector, drop it, and give None."""
         try:
             return act(*args)
-        except NotGivenError as error:
-            self._drop(collector, f"step {step}: {error}")
-        except TBWriterError:
-            raise
         except Exception as error:
+            self._give_up(collector, step, error)
+        return None
+
+    def _give_up(self, collector: Collector, step: int, error: Exception) -> None:
+        if isinstance(error, NotGivenError):
+            self._drop(collector, f"step {step}: {error}")
+        elif isinstance(error, TBWriterError):
+            raise error
+        else:
             self._drop(
                 collector, f"step {step}: {collector.name} failed and is dropped: {type(error).__name__}: {error}"
             )
-        return None
 
     def _drop(self, collector: Collector, why: str) -> None:
         if isinstance(collector, _Recorded | _Reduced):
@@ -239,7 +243,9 @@ class Stage:
             for collector in self._collectors
         ]
         self._own = [(collector, schedule) for collector, schedule in schedules if schedule is not None]
-        self._on_schedule = [collector for collector, schedule in schedules if schedule is None]
+        self._on_schedule = [
+            collector for collector, schedule in schedules if schedule is None and overrides(collector, "collect")
+        ]
         self._drawing = [collector for collector in self._collectors if overrides(collector, "series")]
         self._deriving = [collector for collector in self._collectors if overrides(collector, "derive")]
 

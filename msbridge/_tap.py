@@ -21,7 +21,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
 
-COUNT_MODULUS = 1 << 20  # a count is read as float32: stay far below 2**24; a multiple of any ring, a power of two
+COUNT_MODULUS = 1 << 20  # where a count is set back to 0: float32 tells it up to 2**24; a multiple of any ring
 _FEW = 1 << 14  # up to so many elements, adding in sequence loses less than 1e-5
 _numbers = itertools.count()  # Parameters of one graph need different names
 
@@ -36,7 +36,72 @@ def _half_square_sum_dense(grad: Any) -> Any:
     return ops.Mul()(ops.ReduceSum()(ops.Square()(grad)), Tensor(0.5, ms.float32))
 
 
-class GradTap(nn.Cell):  # type: ignore[misc]
+class Ring(nn.Cell):  # type: ignore[misc]
+    """Rows of numbers on the device, one for each call of a cell, the oldest overwritten first.
+
+    Owned by the training thread. The Parameters are hidden: see the module.
+
+    Args:
+        size: rows; a power of two.
+        width: numbers in a row.
+    """
+
+    names: tuple[str, ...] = ()
+    """What the numbers after the first are."""
+    normed: Mapping[str, int] = {}
+    unscale = 1.0
+    failure = ""
+
+    def __init__(self, size: int, width: int) -> None:
+        super().__init__(auto_prefix=False)
+        self.size, self.width = size, width
+        self.label = f"msbridge_tap_{next(_numbers)}"
+        ring = Tensor(np.zeros((size, width), np.float32))
+        self.hide("ring", Parameter(ring, f"{self.label}.ring", requires_grad=False))
+        self.hide("calls", Parameter(Tensor(np.zeros(1, np.int32)), f"{self.label}.calls", requires_grad=False))
+        self.one, self.slots = Tensor([1], ms.int32), Tensor([size], ms.int32)
+        self.add, self.mod, self.cast, self.reshape = ops.AssignAdd(), ops.FloorMod(), ops.Cast(), ops.Reshape()
+        self.scatter, self.stack = ops.ScatterUpdate(), ops.Stack()
+
+    def hide(self, attribute: str, value: Any) -> None:
+        """Set an attribute past Cell.__setattr__, which would enter Parameters and Cells in the train cell's lists."""
+        object.__setattr__(self, attribute, value)
+
+    def rewind(self, calls: int = 0) -> None:
+        """Go on counting from `calls`."""
+        # Not set_data: what is compiled already would not see the new buffer in PyNative mode.
+        ops.assign(self.calls, Tensor(np.array([calls], np.int32)))
+
+    def count(self) -> Any:
+        """Give the calls as a float32 device tensor with one element."""
+        return self.cast(self.calls, ms.float32)
+
+    def write(self, row: tuple[Any, ...]) -> Any:
+        """Write float32 scalars as the next row."""
+        slot = self.mod(self.calls, self.slots)
+        self.scatter(self.ring, slot, self.reshape(self.stack(row), (1, self.width)))
+        return self.add(self.calls, self.one)
+
+
+class LossTap(Ring):
+    """Stand in the place of a train cell that is called many times a graph, and note the loss of every call."""
+
+    def __init__(self, network: nn.Cell, size: int) -> None:
+        super().__init__(size, 1)
+        self.network, self.mean = network, ops.ReduceMean()
+
+    def construct(self, *inputs: Any) -> Any:
+        """Train, note, and hand on what the train cell gives."""
+        outputs = self.network(*inputs)
+        loss = outputs
+        if isinstance(outputs, tuple):
+            loss = outputs[0]
+        if isinstance(loss, Tensor):  # told when the graph is compiled; what is none must not end that
+            self.write((self.mean(self.cast(loss, ms.float32)),))
+        return outputs
+
+
+class GradTap(Ring):
     """Hand gradients on, and note half of their squared global L2 norm and the learning rates of the step.
 
     Owned by the training thread. `reducer` is the cell in whose place the tap stands; `schedules` are asked with
@@ -58,56 +123,38 @@ class GradTap(nn.Cell):  # type: ignore[misc]
         normed: Mapping[str, int] | None = None,
         kept: Mapping[str, tuple[int, Any]] | None = None,
     ) -> None:
-        super().__init__(auto_prefix=False)
+        super().__init__(size, 1 + len(schedules) + len(normed or {}))
         self.reducer = reducer
-        self.size = size
         self.unscale = unscale
         self.names = tuple(schedules)  # of the learning rates, in the order of the row
         self.normed = dict(normed or {})  # parameters with a norm of their own -> which gradient
         self.normed_places = tuple(self.normed.values())
-        self.width = 1 + len(schedules) + len(self.normed)
         kept = kept or {}
         self.kept_places = tuple(place for place, _ in kept.values())
-        name = f"msbridge_tap_{next(_numbers)}"
-        ring = Tensor(np.zeros((size, self.width), np.float32))
-        hidden = {
-            "ring": Parameter(ring, f"{name}.ring", requires_grad=False),
-            "calls": Parameter(Tensor(np.zeros(1, np.int32)), f"{name}.calls", requires_grad=False),
-            "schedules": tuple(schedules.values()),
-            "global_step": Tensor(np.zeros(1, np.int32)) if global_step is None else global_step,
-            "run_note": ms.jit(self.note),
-        }
         grads = [
-            Parameter(Tensor(np.zeros(like.shape, np.float32), like.dtype), f"{name}.grad_{place}", requires_grad=False)
+            Parameter(
+                Tensor(np.zeros(like.shape, np.float32), like.dtype), f"{self.label}.grad_{place}", requires_grad=False
+            )
             for place, like in kept.values()
         ]
-        hidden["kept"] = ParameterTuple(grads)
-        hidden["kept_by_name"] = dict(zip(kept, grads, strict=True))
-        for attribute, value in hidden.items():
-            # Past Cell.__setattr__, which would enter Parameters and Cells in the train cell's own lists.
-            object.__setattr__(self, attribute, value)
-        self.one, self.slots = Tensor([1], ms.int32), Tensor([size], ms.int32)
-        self.modulus = Tensor([COUNT_MODULUS], ms.int32)
-        self.half_square_sums, self.add_n, self.stack = ops.HyperMap(), ops.AddN(), ops.Stack()
-        self.add, self.mod, self.cast, self.reshape = ops.AssignAdd(), ops.FloorMod(), ops.Cast(), ops.Reshape()
-        self.scatter, self.assign = ops.ScatterUpdate(), ops.Assign()
+        self.hide("kept", ParameterTuple(grads))
+        self.hide("kept_by_name", dict(zip(kept, grads, strict=True)))
+        self.hide("schedules", tuple(schedules.values()))
+        self.hide("global_step", Tensor(np.zeros(1, np.int32)) if global_step is None else global_step)
+        self.half_square_sums, self.add_n, self.assign = ops.HyperMap(), ops.AddN(), ops.Assign()
+        self.hide("run_note", ms.jit(self.note))
         self.failure = ""
         self.busy = False
 
     def restart(self, reducer: nn.Cell) -> None:
         """Begin a training: count calls from 0, in front of `reducer`."""
         self._cells["reducer"] = reducer
-        # Not set_data: what is compiled already would not see the new buffer in PyNative mode.
-        ops.assign(self.calls, Tensor(np.zeros(1, np.int32)))
+        self.rewind()
         self.failure, self.busy = "", True
 
     def stop(self) -> None:
         """End a training: note nothing more from Python."""
         self.busy = False
-
-    def count(self) -> Any:
-        """Give the calls of this training modulo COUNT_MODULUS, as a float32 device tensor with one element."""
-        return self.cast(self.mod(self.calls, self.modulus), ms.float32)
 
     def construct(self, *args: Any) -> Any:
         """Reduce and note, as a part of a compiled train cell."""
@@ -135,7 +182,4 @@ class GradTap(nn.Cell):  # type: ignore[misc]
             row = (*row, halves[place])
         for index in range(len(self.kept_places)):
             self.assign(self.kept[index], grads[self.kept_places[index]])
-        slot = self.mod(self.calls, self.slots)
-        self.scatter(self.ring, slot, self.reshape(self.stack(row), (1, self.width)))
-        # The count is never set back: from 2**31 on it goes on below 0, and FloorMod by powers of two does not mind.
-        return self.add(self.calls, self.one)
+        return self.write(row)

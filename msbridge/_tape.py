@@ -1,4 +1,4 @@
-"""Read a gradient tap: which of its values belong to which steps."""
+"""Read a tap's ring: which of its values belong to which steps."""
 
 import logging
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from msbridge._device import Array, Transfer, flat, pack
-from msbridge._tap import COUNT_MODULUS, GradTap
+from msbridge._tap import COUNT_MODULUS, Ring
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Tape:
     (gradient accumulation, two optimizers), only the newest row is used, at the step of the transfer.
     """
 
-    def __init__(self, tap: GradTap) -> None:
+    def __init__(self, tap: Ring) -> None:
         self.tap = tap
         self.regular = True
         """Whether the reducer was called once a step until now."""
@@ -66,16 +66,23 @@ class Tape:
         """Give the rows of a chunk: one for each of `steps`, the newest alone when there was not one call a step."""
         data, width = chunk.read(), self.tap.width
         ring, calls = data[:-1].reshape(-1, width), int(data[-1])
-        made = (calls - self._calls) % COUNT_MODULUS
+        made = calls - self._calls
         if made != steps and self.regular:
             self.regular = False
             _log.info(
-                "step %d: the gradient reducer does not run once a step, grad_norm is drawn at collected steps",
+                "step %d: %s does not run once a step, its values are drawn at collected steps",
                 chunk.last,
+                type(self.tap).__name__,
             )
         self._calls = calls
         wanted = min(steps, self.tap.size) if made == steps else min(made, 1)
         return ring[np.arange(calls - wanted, calls) % self.tap.size]
+
+    def rewind(self) -> None:
+        """Keep the count where float32 tells it exactly. The next call has not begun: this is a step's end."""
+        if self._calls >= COUNT_MODULUS:
+            self._calls %= COUNT_MODULUS
+            self.tap.rewind(self._calls)
 
 
 class Reading:
@@ -96,6 +103,11 @@ class Reading:
     def ran(self) -> bool:
         """Whether the reducer ran at all since the last reading."""
         return len(self._decode()[0]) > 0
+
+    def firsts(self) -> Series:
+        """Give the first number of every row."""
+        steps, rows = self._decode()
+        return Series(steps, rows[:, 0])
 
     def norms(self) -> Series:
         """Give the global norm of every step; empty when the reducer did not run."""
@@ -126,6 +138,7 @@ class Reading:
                 steps = [part[-1:] for part in steps if len(part)][-1:] or steps[:1]
                 found = [part[-1:] for part in found if len(part)][-1:] or found[:1]
             self._decoded = (np.concatenate(steps), np.concatenate(found))
+            self._tape.rewind()
         return self._decoded
 
 

@@ -27,6 +27,7 @@ from tbwriter.watch import Rule, Watch
 _CLOSE_SECS = 10.0
 _NEVER = (1 << 63) - 1
 _TRANSFER_SECS = 0.5
+_MOST_TRANSFER_SECS = 4.0  # without `flush_secs`, where the machine is so busy that transfers take long
 
 _taken: set[str] = set()  # directories, with ranks, into which a callback of this process writes now
 
@@ -66,7 +67,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     `flush_secs` share one copy to the host. Other steps cost none.
 
     In data-sink mode MindSpore calls once a sink. `collect_freq` still counts steps: a sink is collected when a step
-    inside it is due. Gradient norm and learning rate are those of every step, the loss is that of a sink's last.
+    inside it is due. Loss, gradient norm and learning rate are those of every step.
 
     The directory is `rank_0` for a single process too, so that a run that goes on with more devices keeps its place.
 
@@ -93,7 +94,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         purge_step: voids what an earlier session wrote from there on. A training that resumes, by `initial_epoch` or
             `initial_step`, needs none: it voids what lies beyond its start.
         flush_secs: the longest time from a collection until its values are visible to other processes. None is 1.5 s,
-            and longer where SummaryWriter's own is.
+            and longer where SummaryWriter's own is, or where a transfer takes more than 1 % of that: 5 s at most.
         max_file_size, max_file_age, filename_suffix, storage_options, max_queue_bytes, on_full, block_secs, strict: as
             SummaryWriter has them.
 
@@ -182,7 +183,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         self._place = ""  # where it writes
         self._opened = False  # this callback has written here before
         self._off = False
-        self._transfer_secs = _TRANSFER_SECS if half_flush_secs is None else half_flush_secs
+        self._transfer_secs = (
+            (_TRANSFER_SECS, _MOST_TRANSFER_SECS) if half_flush_secs is None else (half_flush_secs, half_flush_secs)
+        )
         self._params: Any = None  # MindSpore's, of the newest step
         self._depth = 0  # of `with`: Model.fit enters once more for each validation
         self._steps = StepCounter(initial_step)
@@ -248,6 +251,12 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             self._training.begin_steps(params)
             if self._writes:
                 self._begin_steps(self._training, params)
+
+    @_guarded
+    def on_train_step_begin(self, run_context: Any) -> None:
+        """Reach the graph of data-sink mode before it is compiled; nothing otherwise."""
+        if self._training is not None and self._training.in_sink:
+            self._training.begin_step(run_context.original_args())
 
     def on_train_step_end(self, run_context: Any) -> None:
         """Collect the step, or only note that it ended."""

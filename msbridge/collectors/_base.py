@@ -1,9 +1,9 @@
 """What a collector is, and what it may look at."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from msbridge._device import Array, Transfer
 from msbridge._outputs import Outputs
@@ -37,7 +37,7 @@ class Training:
     """MindSpore's callback parameters, whole."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen: that takes three times as long to make, at every collection
 class Context:
     """What a collector may look at. Everything on the device stays there until all collectors have answered."""
 
@@ -74,6 +74,21 @@ class Context:
         return self.transfer.copy(tensor)
 
 
+class Collected(NamedTuple):
+    """A step at which the callback's own schedule was due."""
+
+    step: int
+    """The global step."""
+    steps: int
+    """Steps since the collection before."""
+    epoch: int
+    """MindSpore's epoch number, from 1."""
+    seconds: float | None
+    """As in Context."""
+    samples: int | None
+    """As in Context."""
+
+
 @dataclass(frozen=True)
 class History:
     """What a collector may look at before a transfer, to draw the steps since the last one."""
@@ -83,6 +98,13 @@ class History:
     transfer: Transfer
     tap: Reading | None
     """What the gradient tap noted, where there is one; it answers after the transfer."""
+    no_tap: str = ""
+    """Why there is no tap."""
+    losses: Reading | None = None
+    """What was noted of the losses inside a data sink."""
+    collected: Sequence[Collected] = ()
+    """The collections of the callback's schedule since the last transfer."""
+    tokens_per_step: int | None = None
 
 
 class NotGivenError(Exception):
@@ -106,8 +128,12 @@ class Collector:
         collect_freq: when to ask this collector, in the kinds of the callback's `collect_freq`; None: as the callback.
     """
 
+    asked = True
+    """Whether `collect` has something to give. It may change while the training runs."""
     uses_tap = False
     """Whether the gradient tap is to be put into the train cell."""
+    uses_losses = False
+    """Whether the losses inside a data sink are to be noted."""
     heavy = False
     """Whether the callback's `collect_tensor_freq` holds for it, where it has no steps of its own."""
     normed: str | None = None

@@ -6,7 +6,7 @@ from typing import Any
 import mindspore as ms
 import numpy as np
 
-from msbridge._device import Strip, copy_scalar, is_tensor, mean, to_scalar
+from msbridge._device import Strip, copy_scalar, is_tensor, mean
 from msbridge._tape import Series
 from msbridge.collectors._base import History
 
@@ -17,18 +17,19 @@ class EveryStep:
     def __init__(self) -> None:
         self._strip = Strip()
         self._numbers: list[tuple[int, float]] = []
-        # A result of PyNative mode may hold on to what its gradient needs, so it is copied and let go.
-        self._copies = ms.get_context("mode") != ms.GRAPH_MODE
+
+    def __bool__(self) -> bool:
+        return bool(self._numbers or self._strip)
 
     def add(self, step: int, value: Any) -> None:
         """Keep a number, a tensor of any size, or a list of them."""
-        if not is_tensor(value) or value.size != 1:
-            value = mean(value)
-        if not is_tensor(value):
-            self._numbers.append((step, value))
+        # First what nearly every step gives, with the fewest questions: each costs microseconds.
+        if type(value) is not ms.Tensor or value.size != 1:
+            value = copy_scalar(value) if isinstance(value, ms.Parameter) and value.size == 1 else mean(value)
+        if is_tensor(value):
+            self._strip.add(step, value)
         else:
-            copies = self._copies or isinstance(value, ms.Parameter)
-            self._strip.add(step, copy_scalar(value) if copies else to_scalar(value))
+            self._numbers.append((step, value))
 
     def stage(self, history: History) -> Callable[[], Series]:
         """Let what is kept join the transfer, and begin anew."""

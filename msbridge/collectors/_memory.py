@@ -1,6 +1,7 @@
 """Memory of the device and of this process."""
 
 import resource
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import mindspore as ms
 from msbridge.collectors._base import Collector, Context, NotGivenError, Value
 
 _MIB = 1 << 20
-_STATM = Path("/proc/self/statm")
+_STATUS = Path("/proc/self/status")
 
 
 class DeviceMemory(Collector):
@@ -30,11 +31,19 @@ class DeviceMemory(Collector):
 
 
 class HostMemory(Collector):
-    """`memory/host_mib` and `memory/host_peak_mib`: the resident memory of this process, now and at most."""
+    """`memory/host_mib` and `memory/host_peak_mib`: the resident memory of this process, now and at most.
+
+    Linux's VmRSS and VmHWM. Elsewhere there is the peak alone, from `getrusage`.
+    """
 
     def collect(self, _context: Context) -> Mapping[str, Value]:
         """Give what the kernel tells."""
-        found = {"memory/host_peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
-        if _STATM.exists():
-            found["memory/host_mib"] = int(_STATM.read_text().split()[1]) * resource.getpagesize() / _MIB
-        return found
+        if not _STATUS.exists():
+            unit = _MIB if sys.platform == "darwin" else 1024
+            return {"memory/host_peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit}
+        # Not ru_maxrss here: it remembers the size of the process that started this one.
+        kib = dict(line.split(":", 1) for line in _STATUS.read_text().splitlines() if line.startswith("Vm"))
+        return {
+            "memory/host_mib": int(kib["VmRSS"].split()[0]) / 1024,
+            "memory/host_peak_mib": int(kib["VmHWM"].split()[0]) / 1024,
+        }

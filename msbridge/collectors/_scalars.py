@@ -1,36 +1,54 @@
 """The collectors of a callback that is given none: scalars of the step."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from mindspore import Tensor, ops
 
 from msbridge._device import Array, is_tensor, mean
 from msbridge._install import schedules
 from msbridge._learning_rate import rates, step_count
 from msbridge._outputs import Outputs
-from msbridge.collectors._base import Collector, Context, History, Late, NotGivenError, Training, Value, check_pattern
+from msbridge._schedule import CollectFreq
+from msbridge._tape import Series
+from msbridge.collectors._base import (
+    Collected,
+    Collector,
+    Context,
+    History,
+    Late,
+    NotGivenError,
+    Training,
+    Value,
+    check_pattern,
+)
 from msbridge.collectors._evaluation import EvalMetrics
 from msbridge.collectors._every_step import EveryStep
 
 _MOST_MICRO_BATCHES = 64
+_Curve = tuple[npt.NDArray[np.int64], npt.NDArray[Any]]  # steps and values
 
 
 class Loss(Collector):
     """`train/loss` of every step: the step's loss; the mean where it has several elements or micro-batches.
 
     The losses stay on the device until the transfer. In data-sink mode MindSpore shows the host one loss a sink, that
-    of its last step.
+    of its last step; the others are noted inside the graph, in graph mode and not under automatic parallelism.
 
     Args:
         micro_batches: `train/loss/micro_0` and so on besides, at collected steps, where the step returns a list of
             losses or a vector of at most 64.
     """
 
+    uses_losses = True
+
     def __init__(self, *, micro_batches: bool = False) -> None:
         super().__init__()
-        self._micro_batches = micro_batches
+        self.asked = micro_batches
 
     def begin(self, _training: Training) -> None:
         """Forget what an earlier training left."""
@@ -49,8 +67,6 @@ class Loss(Collector):
     def collect(self, context: Context) -> Mapping[str, Value]:
         """Give the losses of micro-batches."""
         loss = context.outputs.loss
-        if not self._micro_batches:
-            return {}
         if isinstance(loss, list | tuple):
             return {f"train/loss/micro_{index}": mean(part) for index, part in enumerate(loss[:_MOST_MICRO_BATCHES])}
         if is_tensor(loss) and loss.ndim == 1 and 1 < loss.size <= _MOST_MICRO_BATCHES:
@@ -60,7 +76,8 @@ class Loss(Collector):
 
     def series(self, history: History) -> Mapping[str, Late]:
         """Give the losses since the last transfer."""
-        return {"train/loss": self._losses.stage(history)}
+        shown, noted = self._losses.stage(history), history.losses
+        return {"train/loss": lambda: shown() if noted is None or not noted.ran else noted.firsts()}
 
 
 class LearningRate(Collector):
@@ -73,9 +90,14 @@ class LearningRate(Collector):
 
     uses_tap = True
 
-    def begin(self, _training: Training) -> None:
+    def begin(self, training: Training) -> None:
         """Forget what an earlier training left."""
         self._returned = EveryStep()
+        # Numbers the tap cannot ask. In groups a user may put one there at any time.
+        self._has_numbers = hasattr(training.optimizer, "param_groups") or any(
+            isinstance(rate, int | float) for rate in rates(training.optimizer).values()
+        )
+        self.asked = True
 
     def note(self, step: int, outputs: Outputs) -> None:
         """Keep the rate that the step returned."""
@@ -98,6 +120,7 @@ class LearningRate(Collector):
     def series(self, history: History) -> Mapping[str, Late]:
         """Give the learning rates of the steps since the last transfer."""
         returned = self._returned.stage(history)
+        self.asked = self._has_numbers or history.tap is None or not history.tap.names
         if (tap := history.tap) is None or not tap.names:
             return {"train/learning_rate": returned}
         return {f"train/learning_rate{name}": partial(tap.rates, index) for index, name in enumerate(tap.names)}
@@ -127,20 +150,19 @@ class GradNorm(Collector):
     def begin(self, _training: Training) -> None:
         """Forget what an earlier training left."""
         self._returned = EveryStep()
+        self._has_stepped = False
 
     def note(self, step: int, outputs: Outputs) -> None:
         """Keep the norm that the step returned."""
+        self._has_stepped = True
         if outputs.global_norm is not None:
             self._returned.add(step, outputs.global_norm)
 
-    def collect(self, context: Context) -> Mapping[str, Value]:
-        """Say so where there is nothing to draw."""
-        if context.tap is None and context.outputs.global_norm is None:
-            raise NotGivenError(f"grad_norm is not available: {context.no_tap or 'no gradient tap'}")
-        return {}
-
     def series(self, history: History) -> Mapping[str, Late]:
         """Give the norms of the steps since the last transfer."""
+        has_stepped, self._has_stepped = self._has_stepped, False
+        if history.tap is None and has_stepped and not self._returned:
+            raise NotGivenError(f"grad_norm is not available: {history.no_tap or 'no gradient tap'}")
         returned = self._returned.stage(history)
         if (tap := history.tap) is None:
             return {"train/grad_norm": returned}
@@ -150,12 +172,31 @@ class GradNorm(Collector):
 
 
 class LossScale(Collector):
-    """`train/loss_scale` and `train/overflow` (1 or 0), where the train step returns them."""
+    """`train/loss_scale` and `train/overflow` (1 or 0) of every step, where the train step returns them."""
 
-    def collect(self, context: Context) -> Mapping[str, Value]:
-        """Give what there is."""
+    def __init__(self) -> None:
+        super().__init__()
+
+    def begin(self, _training: Training) -> None:
+        """Forget what an earlier training left."""
+        self._scales, self._overflows = EveryStep(), EveryStep()
+
+    def note(self, step: int, outputs: Outputs) -> None:
+        """Keep what there is."""
+        if outputs.loss_scale is not None:
+            self._scales.add(step, outputs.loss_scale)
+        if outputs.overflow is not None:
+            self._overflows.add(step, outputs.overflow)
+
+    def current(self, context: Context) -> Mapping[str, Value]:
+        """Give those of this step."""
         given = {"train/loss_scale": context.outputs.loss_scale, "train/overflow": context.outputs.overflow}
         return {tag: mean(value) for tag, value in given.items() if value is not None}
+
+    def series(self, history: History) -> Mapping[str, Late]:
+        """Give those since the last transfer."""
+        kept = {"train/loss_scale": self._scales, "train/overflow": self._overflows}
+        return {tag: values.stage(history) for tag, values in kept.items() if values}
 
 
 class Throughput(Collector):
@@ -183,29 +224,64 @@ class Throughput(Collector):
             raise ValueError("Throughput: peak_flops means nothing without flops_per_step")
         self._flops, self._peak = flops_per_step, peak_flops
 
-    def collect(self, context: Context) -> Mapping[str, Value]:
+    def current(self, context: Context) -> Mapping[str, Value]:
         """Give the rates since the last collection."""
         if not context.seconds:
             return {}
-        found: dict[str, Value] = {"train/step_time": context.seconds / context.steps}
-        if context.samples is not None:
-            found["train/samples_per_sec"] = context.samples / context.seconds
-        if context.tokens_per_step is not None:
-            found["train/tokens_per_sec"] = context.tokens_per_step * context.steps / context.seconds
+        here = Collected(context.step, context.steps, context.epoch, context.seconds, context.samples)
+        return {tag: values[0] for tag, (_, values) in self._rates([here], context.tokens_per_step).items()}
+
+    def series(self, history: History) -> Mapping[str, Late]:
+        """Give the rates at the collections since the last transfer."""
+        timed = [here for here in history.collected if here.seconds]
+        rates = self._rates(timed, history.tokens_per_step) if timed else {}
+        return {tag: partial(Series, *curve) for tag, curve in rates.items()}
+
+    def _rates(self, timed: Sequence[Collected], tokens_per_step: int | None) -> dict[str, _Curve]:
+        numbers = np.array([here.step for here in timed], np.int64)
+        seconds = np.array([here.seconds for here in timed])
+        steps = np.array([here.steps for here in timed])
+        samples = np.array([np.nan if here.samples is None else here.samples for here in timed])
+        known = ~np.isnan(samples)
+        found: dict[str, _Curve] = {"train/step_time": (numbers, seconds / steps)}
+        if known.any():
+            found["train/samples_per_sec"] = (numbers[known], (samples / seconds)[known])
+        if tokens_per_step is not None:
+            found["train/tokens_per_sec"] = (numbers, tokens_per_step * steps / seconds)
         if self._flops is not None:
-            rate = self._flops * context.steps / context.seconds
-            found["train/tflops_per_sec"] = rate / 1e12
+            rate = self._flops * steps / seconds
+            found["train/tflops_per_sec"] = (numbers, rate / 1e12)
             if self._peak is not None:
-                found["train/model_flops_utilization"] = rate / self._peak
+                found["train/model_flops_utilization"] = (numbers, rate / self._peak)
         return found
 
 
 class Epoch(Collector):
-    """`train/epoch`: MindSpore's epoch number, from 1."""
+    """`train/epoch`: MindSpore's epoch number, from 1.
+
+    Args:
+        collect_freq: as in Collector.
+    """
+
+    def __init__(self, collect_freq: CollectFreq | None = None) -> None:
+        super().__init__(collect_freq)
+        self.asked = self.schedule is not None  # else it is drawn with the callback's collections
 
     def collect(self, context: Context) -> Mapping[str, Value]:
         """Give the epoch."""
         return {"train/epoch": context.epoch}
+
+    def current(self, context: Context) -> Mapping[str, Value]:
+        """Give the epoch."""
+        return {"train/epoch": context.epoch}
+
+    def series(self, history: History) -> Mapping[str, Late]:
+        """Give the epoch at the collections since the last transfer."""
+        if self.asked or not history.collected:
+            return {}
+        steps = np.array([here.step for here in history.collected], np.int64)
+        epochs = np.array([here.epoch for here in history.collected], np.float32)
+        return {"train/epoch": partial(Series, steps, epochs)}
 
 
 def default_collectors() -> list[Collector]:

@@ -355,3 +355,20 @@ def test_a_wrong_argument_of_a_collector_raises_where_it_is_made(make, match):
 def test_a_wrong_value_raises_where_it_is_recorded(tmp_path, values, match):
     with pytest.raises((TypeError, ValueError), match=match):
         TensorBoardCallback(tmp_path).record(values)
+
+
+def test_host_memory_is_what_is_resident_now_and_the_peak_stays():
+    def collect():
+        found = msbridge.HostMemory().collect(None)
+        return found["memory/host_mib"], found["memory/host_peak_mib"]
+
+    before, peak_before = collect()
+    held = np.ones(256 << 17)  # 256 MiB
+    during, peak = collect()
+    del held
+    after, peak_after = collect()
+    assert during - before > 200
+    assert during - after > 200
+    assert peak_after == pytest.approx(peak, abs=1)
+    assert peak >= during
+    assert peak_before >= before

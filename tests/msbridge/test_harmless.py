@@ -1,5 +1,7 @@
 """The training does not notice the callback, whatever happens to it."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,8 @@ from mindspore.experimental import optim  # noqa: E402
 from small import curve, dataset, files, model, state, tags, train, truth  # noqa: E402
 
 from msbridge import Collector, GradNorm, Loss, TensorBoardCallback, default_collectors  # noqa: E402
-from tbwriter import SinkError, SummaryWriter  # noqa: E402
+from tbwriter import SinkError, SummaryWriter, sinks  # noqa: E402
+from tbwriter.testing import FaultySink, SlowSink  # noqa: E402
 
 pytestmark = pytest.mark.mindspore
 
@@ -332,3 +335,34 @@ def test_a_graph_from_the_compile_cache_is_left_alone(graph, monkeypatch):
     with pytest.raises(NoTapError, match="compile cache"):
         install(cell, cell.optimizer, 1)
     assert type(cell.grad_reducer) is nn.Identity
+
+
+def test_storage_that_hangs_or_fails_holds_up_no_step_and_raises_nothing(graph, monkeypatch):
+    monkeypatch.setattr("msbridge.callback._CLOSE_SECS", 0.1)
+    free, asked = threading.Event(), threading.Event()
+
+    def hang(_secs):
+        asked.set()
+        free.wait(30)
+
+    class Count(ms.train.Callback):
+        seen = 0
+
+        def on_train_step_end(self, run_context):
+            self.seen += 1
+
+    def opened(url, name, header, options):
+        memory = sinks.open_sink("memory://hang", name=name, header=header)
+        failing = FaultySink(memory, lambda _call, number: OSError("gone") if number > 4 else None)
+        return SlowSink(failing, 0.0, sleep=hang)
+
+    sinks.register_sink("bridge-hangs", opened, lambda _url, _options: [])
+    plain, watched, seen = model(), model(), Count()
+    train(plain, 40)
+    try:
+        train(watched, 40, TensorBoardCallback("bridge-hangs://run", 1, flush_secs=0), seen)
+    finally:
+        free.set()
+    assert asked.is_set()
+    assert seen.seen == 40
+    assert [v for *_, v in state(watched.train_network)] == [v for *_, v in state(plain.train_network)]
