@@ -22,6 +22,7 @@ from msbridge._training import WatchedTraining
 from msbridge.actions import Bound, TrainingAction
 from msbridge.collectors import Collector, HyperParameters, Value, default_collectors
 from tbwriter import SinkError, SummaryWriter
+from tbwriter.sinks import normalise
 from tbwriter.watch import Rule, Watch
 
 _CLOSE_SECS = 10.0
@@ -160,6 +161,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         self._reduce_tags = tuple(reduce_tags)
         self._writes = False  # whether this rank does
         self._is_alone_said = False
+        self._is_silence_said = False
         self._tokens_per_step = tokens_per_step
         self._given_writer = writer
         self._make_writer: functools.partial[SummaryWriter] | None = None
@@ -169,9 +171,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         half_flush_secs = flush_secs / 2 if isinstance(flush_secs, int | float) else flush_secs
         if writer is None:
             assert summary_dir is not None
-            directory = os.fspath(summary_dir)
-            if "://" not in directory:  # where it is now, whatever directory the training changes to
-                directory = os.path.abspath(os.path.expanduser(directory))
+            directory = normalise(summary_dir)  # where it is now, whatever directory the training changes to
             self._make_writer = functools.partial(
                 SummaryWriter, directory, flush_secs=half_flush_secs, filename_suffix=filename_suffix,
                 storage_options=storage_options, max_file_size=max_file_size, max_file_age=max_file_age,
@@ -314,6 +314,13 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     def _is_writing_rank(self) -> bool:
         self._rank = find_rank()
         self._writes = writes(self._rank, self._ranks)
+        if not (self._writes or self._is_silence_said):
+            self._is_silence_said = True
+            rank, ranks = self._rank, self._ranks
+            if first_writing(rank.size, ranks) is None:
+                _log.warning("nothing is written: ranks=%r leaves out all %d ranks", ranks, rank.size)
+            else:
+                _log.info("rank %d of %d writes nothing: ranks=%r", rank.rank, rank.size, ranks)
         return self._writes
 
     def _make_reducer(self) -> Reducer | None:

@@ -58,6 +58,16 @@ def test_ranks_chooses_who_writes(ranks, writing):
     assert [rank for rank in range(4) if writes(Rank(rank, 4), ranks)] == writing
 
 
+@pytest.mark.parametrize("ranks", [[3], lambda rank: False])
+def test_ranks_that_leave_out_every_rank_are_told_once(graph, tmp_path, caplog, ranks):
+    callback = TensorBoardCallback(tmp_path, ranks=ranks)
+    for _ in range(2):
+        train(model(), 1, callback)
+    assert list(tmp_path.iterdir()) == []
+    told = [record.getMessage() for record in caplog.records if record.name == "msbridge.callback"]
+    assert told == [f"nothing is written: ranks={ranks!r} leaves out all 1 ranks"]
+
+
 def data_parallel_truth(ranks=2, steps=4):
     """Return each step's loss by rank, and the norm of the mean gradient, in float64."""
     x, y = (np.split(array.astype("f8"), ranks * steps) for array in arrays(ranks * steps))
