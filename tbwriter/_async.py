@@ -109,6 +109,7 @@ class Worker:
             gate=self._gate,
             encoding=lambda: self._runs.encoding,
         )
+        self.url = runs.url
         self._runs = runs
         self._flush_secs = min(flush_secs, _FOREVER_SECS)
         self._strict = strict
@@ -192,6 +193,11 @@ class Worker:
         if self.queue.closed:
             raise WriterClosedError
         return True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether things can still be added, in this process."""
+        return self._is_ours() and not self.queue.closed
 
     def _is_ours(self) -> bool:
         return self._pid == os.getpid()

@@ -20,6 +20,13 @@ EXIT_SECS = 10.0
 class Closable(Protocol):
     """A worker, as far as this module is concerned."""
 
+    url: str
+    """The directory that it writes to."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether things can still be added."""
+
     def start_closing(self, timeout: float) -> None:
         """Begin to end; must not block."""
 
@@ -49,6 +56,11 @@ def _close_in_child_of_multiprocessing() -> None:
         return
     _finalized.add(os.getpid())
     util.Finalize(None, _close_all, exitpriority=0)
+
+
+def has_open(url: str) -> bool:
+    """Say whether an open writer of this process writes to `url`."""
+    return any(worker.url == url and worker.is_open for worker in list(_live))
 
 
 def exit_began() -> bool:

@@ -24,7 +24,7 @@ OnFull = Literal["block", "drop", "raise"]
 
 # What an entry of the queue costs in CPython beside what is counted for it, in bytes: all of a scalar or a small group.
 ENTRY_BYTES = 240
-# Scalars and other small entries, of at most a 64th of the bytes, always have this share of them to themselves: a batch
+# Beside large entries, scalars and other small ones, of at most a 64th of the bytes, may take this share more: a batch
 # of images that takes seconds to encode must not hold up the curves.
 _SMALL = 64
 _SPARE = 4
@@ -52,8 +52,8 @@ class EntryQueue:
 
         Args:
             max_entries: the most entries that wait.
-            max_bytes: the most memory that they may hold; one entry that is larger alone is let in, and small ones
-                beside it.
+            max_bytes: the most memory that they may hold. One entry that is larger alone is let in; and small ones
+                beside large ones, up to a quarter of `max_bytes` more.
             on_full: "block" waits for room, "drop" leaves the new entry out and counts it, "raise" raises.
             block_secs: the longest wait for storage in one outage, all calls together; then entries are dropped.
             wake: called, from any thread, when the worker should not wait any longer.
@@ -79,7 +79,7 @@ class EntryQueue:
         self._told = False
         self._wake_mark = 0
         self._heavy = 0  # bytes held by entries that were put with a size, queued or being stored
-        self._most = max_bytes  # that all may hold now
+        self._most = max_bytes  # that all may hold now, small ones included
         self._spare = max_bytes // _SPARE
         self._room = threading.Condition()
         self._update_threshold()
@@ -138,8 +138,8 @@ class EntryQueue:
             return False
         if size and not self._heavy:
             return True  # alone it may be larger than the whole queue
-        left = self._most - self._heavy - len(self.entries) * ENTRY_BYTES - (size or ENTRY_BYTES)
-        return left >= (0 if self._is_small(size) else self._spare)
+        limit = self._most if self._is_small(size) else self._max_bytes
+        return self._heavy + len(self.entries) * ENTRY_BYTES + (size or ENTRY_BYTES) <= limit
 
     def _is_small(self, size: int) -> bool:
         return size * _SMALL <= self._max_bytes

@@ -55,6 +55,11 @@ class Runs:
         self._told = False
 
     @property
+    def url(self) -> str:
+        """The directory of the run itself."""
+        return self._place.url
+
+    @property
     def path(self) -> str:
         """Where the run's current event file is."""
         return self._main.path

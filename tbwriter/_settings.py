@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import logging
 import math
 import os
 import time
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tbwriter import sinks
+from tbwriter import _live, sinks
 from tbwriter._async import Worker
 from tbwriter._event_file import Place
 from tbwriter._naming import host_name
@@ -22,6 +23,8 @@ from tbwriter._runs import Runs
 from tbwriter._summary import as_number, check_text, describe
 from tbwriter.errors import SinkError
 from tbwriter.sinks import Shipper
+
+_log = logging.getLogger(__name__)
 
 _DEFAULT_QUEUE = 250_000
 _MAX_RANK = 2**31 - 1
@@ -131,6 +134,12 @@ class Settings:
         except OSError as exc:
             where = sinks.without_user(self.url)
             raise SinkError(exc.errno, f"log_dir {where!r}: cannot create an event file: {exc}") from exc
+        if _live.has_open(self.url):
+            _log.warning(
+                "%s: another writer of this process is open there. TensorBoard's Python reader then leaves the older "
+                "file for good, unless it runs with --reload_multifile=true; share a writer, or give each a directory",
+                sinks.without_user(self.url),
+            )
         worker = Worker(
             runs,
             flush_secs=self.flush_secs or defaults.flush_secs,

@@ -25,7 +25,8 @@ class ArrayMethods(Adding):
         """Add a histogram of all finite values of an array; counting happens in the worker.
 
         NaN and infinite values are left out, said once a tag, and where there are any, their numbers are added as
-        the scalars `<tag>/nan_count` and `<tag>/inf_count`. With nothing finite to count no histogram is added.
+        the scalars `<tag>/nan_count` and `<tag>/inf_count`, unless these tags hold another kind. With nothing finite
+        to count no histogram is added.
 
         Args:
             tag: as in `add_scalar`.
@@ -43,7 +44,11 @@ class ArrayMethods(Adding):
             WriterClosedError: after `close`.
         """
         tag = _summary.check_tag(tag)
-        histogram = _summary.Histogram.of(tag, values, bins=bins, max_bins=max_bins, copy=copy, told=self._told)
+        # The worker may add to these tags: they must not hold anything else.
+        counts = [self._kinds.setdefault(f"{tag}/{name}", "scalar") == "scalar" for name in _summary.COUNT_NAMES]
+        histogram = _summary.Histogram.of(
+            tag, values, bins=bins, max_bins=max_bins, copy=copy, told=self._told, counts=all(counts)
+        )
         self._add(tag, histogram, "histogram", global_step, walltime)
 
     def add_histogram_raw(

@@ -19,7 +19,7 @@ from tbwriter._summary._event import (
 )
 from tbwriter._summary._figure import draw
 from tbwriter._summary._graph import Graph
-from tbwriter._summary._histogram import Histogram, HistogramRaw
+from tbwriter._summary._histogram import COUNT_NAMES, Histogram, HistogramRaw
 from tbwriter._summary._hparams import HParam, check_hparams, experiment, trial_end, trial_start
 from tbwriter._summary._image import Images
 from tbwriter._summary._mesh import mesh
@@ -36,6 +36,7 @@ from tbwriter._summary._words import check_tag, check_text, describe
 
 __all__ = [
     "CONFIG_NAME",
+    "COUNT_NAMES",
     "PLUGIN_OF_FORM",
     "Alike",
     "Audio",

@@ -18,6 +18,9 @@ from tbwriter._summary._words import describe
 
 _log = logging.getLogger(__name__)
 
+COUNT_NAMES = ("nan_count", "inf_count")
+"""Below the tag of a histogram: the scalars that say how many values were NaN, and infinite."""
+
 PLUGIN = "histograms"
 _MAX_BINS = 100_000
 
@@ -30,20 +33,23 @@ class Histogram:
     array: npt.NDArray[Any]
     bins: str | int | Edges = "tensorflow"
     max_bins: int | None = None
+    counts: bool = True
+    """Whether the tags for the numbers of NaN and infinite values are free for them."""
     told: set[str] = field(default_factory=set, repr=False)
     """Tags that were told of values left out; shared by the histograms of one writer."""
 
     @classmethod
-    def of(cls, tag: str, values: Any, *, bins: Any, max_bins: int | None, copy: bool, told: set[str]) -> Histogram:
+    def of(
+        cls, tag: str, values: Any, *, bins: Any, max_bins: int | None, copy: bool, told: set[str], counts: bool = True
+    ) -> Histogram:
         """Take an array-like of any shape and real dtype; refuse the rest.
 
         Raises:
             TypeError: complex, text or objects. ValueError: edges that do not rise.
         """
         array = as_array(values, tag)
-        return cls(
-            tag, np.array(array) if copy else array, _check_bins(tag, bins), _check_max_bins(tag, max_bins), told
-        )
+        kept = np.array(array) if copy else array
+        return cls(tag, kept, _check_bins(tag, bins), _check_max_bins(tag, max_bins), counts, told)
 
     @property
     def nbytes(self) -> int:
@@ -55,8 +61,8 @@ class Histogram:
         buckets = count(self.array, self.bins, self.max_bins)
         self._tell(buckets)
         out = [_value(self.tag, buckets.rows, first)] if len(buckets.rows) else []
-        for name, number in (("nan_count", buckets.nan), ("inf_count", buckets.inf)):
-            if number:
+        for name, number in zip(COUNT_NAMES, (buckets.nan, buckets.inf), strict=True):
+            if number and self.counts:
                 out.append(pb.Summary.Value(tag=f"{self.tag}/{name}", simple_value=number))
         return out
 

@@ -286,11 +286,11 @@ class SpooledObjectSink:
         else:
             _log.error(
                 "%s: closed with %d bytes not stored; they are in %s, and the next run with this URL or "
-                "`tbwriter ship` sends them: %s",
+                "`tbwriter ship` sends them%s",
                 where,
                 left,
                 self._spool.directory,
-                error,
+                f": {error}" if error else "",
             )
 
 

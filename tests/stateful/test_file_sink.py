@@ -447,7 +447,7 @@ def test_an_error_of_close_is_told_and_not_raised(sink, disk, stored):
 
 def test_a_place_that_is_a_file_is_an_error(tmp_path):
     (tmp_path / "run").write_bytes(b"")
-    with pytest.raises(FileExistsError):
+    with pytest.raises(NotADirectoryError):
         open_sink(tmp_path / "run", name=FIRST, header=HEADER)
 
 

@@ -609,3 +609,21 @@ def test_a_summary_that_goes_to_a_second_file_is_charged_once(writer_at, place):
     assert writer.flush(PATIENCE_SECS)
     assert len(event_files(place)) == 4
     assert [step for step, _ in read(place)["noise"]] == [0, 1, 2, 3]
+
+
+# ---- the counts that a histogram may add
+
+
+def test_a_histogram_leaves_tags_of_other_kinds_alone(writer, place):
+    writer.add_histogram("h/nan_count", [1.0], 1)
+    writer.add_histogram("h", [1.0, np.nan, np.inf], 1)
+    assert writer.flush(PATIENCE_SECS)
+    added = [(value.tag, value.plugin) for event in events(place) for value in event.values]
+    assert added == [("h/nan_count", "histograms"), ("h", "histograms")]
+
+
+def test_the_tags_of_the_counts_hold_scalars_alone(writer):
+    writer.add_histogram("h", [1.0], 1)
+    writer.add_scalar("h/nan_count", 0.0, 1)
+    with pytest.raises(ValueError, match="tag 'h/inf_count' holds scalars already"):
+        writer.add_histogram("h/inf_count", [1.0], 1)

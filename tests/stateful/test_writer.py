@@ -883,6 +883,22 @@ def test_credentials_do_not_show_in_the_error_of_a_failed_construction():
     assert "hunter2" not in repr(raised.value)
 
 
+def test_two_open_writers_of_one_directory_are_told(writer_at, tmp_path, caplog):
+    first = writer_at(tmp_path)
+    writer_at(tmp_path / "other")
+    assert caplog.records == []
+    writer_at(tmp_path)
+    assert [record.getMessage().split(".")[0] for record in caplog.records] == [
+        f"{tmp_path}: another writer of this process is open there"
+    ]
+    caplog.clear()
+    first.close()
+    with SummaryWriter(tmp_path / "one after the other"):
+        pass
+    writer_at(tmp_path / "one after the other")
+    assert caplog.records == []
+
+
 # ---- what torch's writer shows of itself
 
 
