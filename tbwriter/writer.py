@@ -47,7 +47,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             for the disk after ten values, torch's default, would slow the training.
         flush_secs: the longest time until what was added is visible to others, also when the loop is idle. None is
             1 s, and 5 s on a file system that other machines see (NFS, Lustre, FUSE, ...), where it takes a sync.
-            For an object store, the longest time until it is in the spool, from where it goes on every 10 s to
+            For an object store, the longest time until it is in the spool, from where it goes on every 7 s to
             300 s, by the run's age.
         filename_suffix: ends the names of the event files.
         write_to_disk: False checks every argument and stores nothing.

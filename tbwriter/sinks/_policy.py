@@ -30,7 +30,7 @@ class SegmentPolicy:
 
     max_bytes: int = 4 << 20
     max_puts: int | None = None
-    min_interval: float = 10.0
+    min_interval: float = 7.0
     max_interval: float = 300.0
     age_fraction: float = 0.005
     jitter: float = 0.2
@@ -62,10 +62,9 @@ class SegmentPolicy:
     def first_phase(self, rng: random.Random) -> float:
         """Return the pause between a run's first put, at its opening, and the second: any part of an interval.
 
-        So writers that were started together put at all times alike, from the first interval on. Of 64 that put every
-        10 s, more than 3 times the mean in one second, by chance, comes in 1 of 800 times 10 minutes.
+        So writers that were started together put at all times alike, from the first interval on.
         """
-        return rng.random() * self.interval(0.0, rng)
+        return rng.random() * self.min_interval
 
 
 class Backoff:

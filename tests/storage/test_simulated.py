@@ -139,6 +139,15 @@ def test_a_day_at_1_kb_a_second():
     assert in_order(run.puts)
 
 
+def test_a_new_run_shows_within_seconds_as_its_user_looks_at_it():
+    for seed in range(50):
+        run = Run(seed=seed)
+        run.append(KB_RECORD)
+        for tenth in range(75):
+            run.advance(tenth / 10)
+        assert run.stored() == b"".join(run.written)
+
+
 @pytest.mark.parametrize(("count", "size", "times", "objects"), [(360, 28, 16, 32), (360, 280, 8, 360)])
 def test_many_flushes(count, size, times, objects):
     run = Run()
