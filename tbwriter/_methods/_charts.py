@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,8 @@ from tbwriter import _summary, sinks
 from tbwriter._entries import Entry, Pending, SubRun
 from tbwriter._methods._scalars import ScalarMethods
 
+_log = logging.getLogger(__name__)
+
 
 class ChartMethods(ScalarMethods):
     """PR curves, meshes, hyper-parameters, custom scalars."""
@@ -20,6 +23,8 @@ class ChartMethods(ScalarMethods):
         super()._reset()
         self._layout = _summary.Layout()
         self._trial: dict[str, dict[str, _summary.HParam]] = {}  # "" -> the hyper-parameters of the run itself
+        self._trial_metrics: set[str] = set()  # tags of the run itself that come from add_hparams
+        self._trial_curves: set[str] = set()  # tags that do not, and were told
         self._trial_numbers = itertools.count(1)
 
     def add_pr_curve(
@@ -166,7 +171,9 @@ class ChartMethods(ScalarMethods):
         Args:
             hparam_dict: name -> value. Bools, numbers and text are stored as such, anything else as its text, lists,
                 NaN and infinity among it; None is left out.
-            metric_dict: tag -> value, as in `add_scalar`; scalars of this run.
+            metric_dict: tag -> value, as in `add_scalar`; scalars of this run. Of a tag that is a curve already the
+                table shows the last point, and the value is left out, and said, unless `global_step` places it:
+                at step 0 it would void the curve in TensorBoard.
             hparam_domain_discrete: name -> the values that it can take. TensorBoard then takes the columns of all runs
                 from this call: the hyper-parameters and metrics that it does not name vanish from the table.
             run_name: the sub-run's directory; "." is the run's own.
@@ -203,12 +210,28 @@ class ChartMethods(ScalarMethods):
             entries += [(tag, number, step, wall_time, 0.0) for tag, number in metrics.items()]
             self._put_all(SubRun(sub_run, entry) for entry in entries)
             return
+        if global_step is None and self._default_step is None:
+            metrics = self._without_curves(metrics)
+        self._trial_metrics.update(metrics)
         try:
             if own is hparams:
                 self._add_all("hparams", starts, "hyper-parameter", step, wall_time, bounded=False)
         finally:
             # Also when strict raises here what an earlier call came upon.
             self.add_metrics(metrics, step, wall_time)
+
+    def _without_curves(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        """Leave out metrics whose tags were used by other calls: they have points at steps."""
+        kept = {tag: value for tag, value in metrics.items() if tag not in self._kinds or tag in self._trial_metrics}
+        for tag in metrics.keys() - kept.keys() - self._trial_curves:
+            self._trial_curves.add(tag)
+            _log.warning(
+                "add_hparams: tag %r is a curve of this run, and the table shows its last point: %r is left out. "
+                "global_step= adds it to the curve. Said once for this tag",
+                tag,
+                metrics[tag],
+            )
+        return kept
 
     def _sub_run(self, run_name: str | None, name: str | None) -> str | None:
         """Return the sub-run that is asked for, None for the run itself."""

@@ -29,6 +29,9 @@ class _DaemonThreads(ThreadPoolExecutor):
         future: Future[_T] = Future()
 
         def work() -> None:
+            # From here on it cannot be cancelled: nobody else may end what is ended here.
+            if not future.set_running_or_notify_cancel():
+                return
             try:
                 future.set_result(fn(*args, **kwargs))
             except BaseException as exc:  # it belongs to whoever waits

@@ -627,3 +627,27 @@ def test_the_tags_of_the_counts_hold_scalars_alone(writer):
     writer.add_scalar("h/nan_count", 0.0, 1)
     with pytest.raises(ValueError, match="tag 'h/inf_count' holds scalars already"):
         writer.add_histogram("h/inf_count", [1.0], 1)
+
+
+# ---- metrics that are curves
+
+
+def test_a_metric_that_is_a_curve_leaves_it_whole_and_is_told(writer, place, caplog):
+    for step in range(5):
+        writer.add_scalar("val/acc", float(step), step)
+    for value in (1.0, 2.0):
+        writer.add_hparams({"lr": 0.1}, {"val/acc": 9.0, "best": value})
+    assert writer.flush(PATIENCE_SECS)
+    assert scalars(place, "val/acc") == [(step, float(step)) for step in range(5)]
+    assert scalars(place, "best") == [(0, 1.0), (0, 2.0)]
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith("add_hparams: tag 'val/acc' is a curve of this run, and the table shows its last point: 9.0")
+
+
+def test_a_metric_with_a_step_is_a_point_of_its_curve(writer, place, caplog):
+    writer.add_scalar("val/acc", 0.5, 4)
+    writer.add_hparams({"lr": 0.1}, {"val/acc": 0.75}, global_step=5)
+    writer.add_hparams({"lr": 0.2}, {"val/acc": 0.25}, run_name="other")
+    assert writer.flush(PATIENCE_SECS)
+    assert scalars(place, "val/acc") == [(4, 0.5), (5, 0.75)]
+    assert caplog.records == []
