@@ -5,8 +5,8 @@ Contract:
 - A storage error never ends the thread: what could not be stored waits and is tried again, with a growing pause;
   meanwhile the queue fills up to its bounds. The error is logged once an outage and kept in `stats`.
 - After `fork` the child's copy does nothing; the parent's is untouched.
-- `_cond` guards what is said to be guarded, and is held for memory only, never across I/O. Everything else belongs
-  to the worker's thread.
+- `_lock`, which is `_cond`'s, guards what is said to be guarded, and is held for memory only, never across I/O.
+  Everything else belongs to the worker's thread.
 
 Over 300 lines: the two sides of one handover, the callers' and the thread's, which share a condition and are only
 understood together.
@@ -108,6 +108,7 @@ class Worker:
             wake=self._wake_up,
             gate=self._gate,
             encoding=lambda: self._runs.encoding,
+            may_wait=lambda: threading.current_thread() is not self._thread,
         )
         self.url = runs.url
         self._runs = runs
@@ -119,8 +120,10 @@ class Worker:
         self._hangs = False  # a close has given up on the thread
         self._lost = 0  # values given up by close
 
-        # Guarded by _cond:
-        self._cond = threading.Condition()
+        # Guarded by _lock, which is entered by itself: Condition.__enter__ is Python's, and an interrupt within it
+        # would leave it locked for ever.
+        self._lock = threading.RLock()
+        self._cond = threading.Condition(self._lock)
         self._wake = False
         self._requests: list[_Request] = []
         self._closing = False
@@ -174,14 +177,14 @@ class Worker:
         if self._thread is None and self._is_ours():
             self._store_inline(())
         if self._strict:
-            with self._cond:
+            with self._lock:
                 failure, self._unraised = self._unraised, None
             if failure is not None:
                 message = f"storage failed: {failure}; the data is kept and tried again"
                 raise SinkError(failure.errno, message) from failure
 
     def _wake_up(self) -> None:
-        with self._cond:
+        with self._lock:
             self._wake = True
             self._cond.notify_all()
 
@@ -234,7 +237,7 @@ class Worker:
                 return self._store_inline((request,)) and self._ship(request, timeout)
         if threading.current_thread() is self._thread:
             return False  # from a handler of our own log lines
-        with self._cond:
+        with self._lock:
             if self._closing:
                 return self._runs.waiting == 0 and not self.queue.entries and self._closed_well(level)
             self._requests.append(request)
@@ -323,7 +326,7 @@ class Worker:
             return
         # First of all: what is let in after the worker has seen _closing would never be stored.
         self.queue.close()
-        with self._cond:
+        with self._lock:
             if self._closing and (self._thread is not None or self._ended):
                 return
             self._closing = True
@@ -362,7 +365,8 @@ class Worker:
 
     def after_fork_in_child(self) -> None:
         """Make this copy inert: other threads of the parent may have held its locks."""
-        self._cond = threading.Condition()
+        self._lock = threading.RLock()
+        self._cond = threading.Condition(self._lock)
         self._inline_lock = threading.RLock()
         self.queue.abandon()
 
@@ -370,7 +374,7 @@ class Worker:
 
     def _run(self) -> None:
         while True:
-            with self._cond:
+            with self._lock:
                 if not self._wake:
                     self._cond.wait(self._wait_secs())
                 looks_only = not self._wake and self._shipping and time.monotonic() < self._cycle_at
@@ -417,14 +421,14 @@ class Worker:
             reached = self._runs.flush(level)
         except SubRunError as exc:
             # The run itself is stored and goes on.
-            with self._cond:
+            with self._lock:
                 self._unraised = exc
             self._sub_outage.failed(exc, self._runs.path)
             self._outage.ended(self._runs.path)
             self._release(self._runs.unbounded)
             return False
         except OSError as exc:
-            with self._cond:
+            with self._lock:
                 self._unraised = exc
             self._outage.failed(exc, self._runs.path, self._runs.written)
             return False
@@ -438,7 +442,7 @@ class Worker:
         self._sub_outage.ended(self._runs.path)
         self._release()
         self._latency_secs = time.monotonic() - begin
-        with self._cond:
+        with self._lock:
             self._progress += 1
             self._given_up = False
             for request in requests:
@@ -477,7 +481,7 @@ class Worker:
             if self._runs.buffered >= _BUFFERED_BYTES:
                 with contextlib.suppress(SubRunError):
                     self._runs.drain()
-            with self._cond:
+            with self._lock:
                 self._progress += 1
             if left > 0 and self._thread is not None:
                 time.sleep(_YIELD_SECS)
@@ -495,7 +499,7 @@ class Worker:
         self.queue.drop_all()
         self._runs.close(max(0.0, self._close_by - time.monotonic()))
         lost = self._lost = self.queue.dropped + self._runs.dropped - before
-        with self._cond:
+        with self._lock:
             for request in [*self._requests, *self._shipping]:
                 request.reached = lost == 0 and all(shipment.arrived for shipment in request.shipments)
             self._cond.notify_all()

@@ -9,6 +9,7 @@ Over 300 lines: what a file holds, what waits and when the next file begins are 
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -101,8 +102,8 @@ class EventFile:
         self._chunk: list[Part] = []  # taken from _parts and offered to the sink, not yet accepted
         self._chunk_bytes = b""
         self._roll_needed = False
-        self.encoding = False
-        """Whether a summary is being encoded now."""
+        self.encoding_since: float | None = None
+        """Since when, of `time.monotonic`, a summary is being encoded."""
         self.buffered = 0
         """Memory held by what waits, in bytes."""
         self.waiting = 0
@@ -174,14 +175,14 @@ class EventFile:
             part = self._parts[0]
             described = None
             if part.pending:
-                self.encoding = True
+                self.encoding_since = time.monotonic()
                 try:
                     record, described = self._encode(part.pending)
                 except Exception as exc:  # one summary must not end the writer
                     self._drop(self._parts.popleft(), exc)
                     continue
                 finally:
-                    self.encoding = False
+                    self.encoding_since = None
                 part = part._replace(records=record)
             if size + len(part.records) > room and not (fresh and not size):
                 self._roll_needed = not self._chunk

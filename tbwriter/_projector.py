@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -24,8 +25,8 @@ class Projector:
         self._waiting: deque[_summary.Embedding] = deque()
         self._config: bytes | None = None  # once read, as it is stored or on its way
         self._told = False
-        self.encoding = False
-        """Whether the files of an embedding are being made now."""
+        self.encoding_since: float | None = None
+        """Since when, of `time.monotonic`, the files of an embedding are being made."""
         self.written = 0
         """Embeddings stored."""
         self.dropped = 0
@@ -66,11 +67,11 @@ class Projector:
     def _store(self, embedding: _summary.Embedding) -> None:
         if self._config is None:
             self._config = self._stored_config()
-        self.encoding = True
+        self.encoding_since = time.monotonic()
         try:
             config, files = embedding.config(self._config), [*embedding.files()]
         finally:
-            self.encoding = False
+            self.encoding_since = None
         for name, data in files:
             self._put("/".join((*embedding.folder, name)), data)
         self._put(_summary.CONFIG_NAME, config)

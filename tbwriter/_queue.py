@@ -47,6 +47,7 @@ class EntryQueue:
         wake: Callable[[], None],
         gate: Callable[[], bool],
         encoding: Callable[[], bool] = lambda: False,
+        may_wait: Callable[[], bool] = lambda: True,
     ) -> None:
         """Make an empty queue.
 
@@ -59,6 +60,7 @@ class EntryQueue:
             wake: called, from any thread, when the worker should not wait any longer.
             gate: called before each entry once `watch`ed; raises or returns False to leave it out.
             encoding: says whether the worker computes at this moment, so that a wait for room is none for storage.
+            may_wait: says whether this thread may wait for room: not the one that makes it.
         """
         self.entries: deque[Item] = deque()
         self.threshold = 0
@@ -73,6 +75,7 @@ class EntryQueue:
         self._wake = wake
         self._gate = gate
         self._encoding = encoding
+        self._may_wait = may_wait
         self._watched = False
         self.closed = False
         self._woken = False
@@ -81,7 +84,9 @@ class EntryQueue:
         self._heavy = 0  # bytes held by entries that were put with a size, queued or being stored
         self._most = max_bytes  # that all may hold now, small ones included
         self._spare = max_bytes // _SPARE
-        self._room = threading.Condition()
+        # Entered by itself: an interrupt within Condition.__enter__, which is Python's, would leave it locked for ever.
+        self._lock = threading.RLock()
+        self._room = threading.Condition(self._lock)
         self._update_threshold()
 
     def _update_threshold(self) -> None:
@@ -103,7 +108,7 @@ class EntryQueue:
         if self._watched and not self._gate():
             return
         tell = False
-        with self._room:
+        with self._lock:
             if not self.closed and (self._has_room(size) or self._wait_for_room(size)):
                 self._let_in(item, size)
                 return
@@ -152,7 +157,7 @@ class EntryQueue:
                 f"{len(self.entries)} entries wait for storage and max_queue={self._max_entries}, "
                 f"max_queue_bytes={self._max_bytes} allow no more; see stats().last_error"
             )
-        while self._on_full == "block" and self._block_left > 0:
+        while self._on_full == "block" and self._block_left > 0 and self._may_wait():
             begin = time.monotonic()
             try:
                 if self._room.wait_for(lambda: self._has_room(size) or self.closed, min(self._block_left, _LOOK_SECS)):
@@ -178,7 +183,7 @@ class EntryQueue:
 
     def stored(self, size: int) -> None:
         """Say that entries of `size` bytes, taken before, are stored; for the worker."""
-        with self._room:
+        with self._lock:
             self._heavy -= size
             self._most = max(self._max_bytes, self._heavy + self._spare)
             self._woken = False
@@ -189,7 +194,7 @@ class EntryQueue:
 
     def watch(self) -> None:
         """Send every later entry through `put` and the gate."""
-        with self._room:
+        with self._lock:
             self._watched = True
             self._update_threshold()
 
@@ -199,14 +204,15 @@ class EntryQueue:
 
     def close(self) -> None:
         """As `watch`, and let nobody wait for room any more."""
-        with self._room:
+        with self._lock:
             self.closed = True
             self._room.notify_all()
         self.watch()
 
     def abandon(self) -> None:
         """Be inert in a forked child: no lock and no entry of the parent's."""
-        self._room = threading.Condition()
+        self._lock = threading.RLock()
+        self._room = threading.Condition(self._lock)
         self.entries.clear()
         self._heavy = 0
         self.watch()

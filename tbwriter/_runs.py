@@ -24,6 +24,8 @@ _NEVER = frozenset(
 _MAX_HELD_BACK = 50_000
 _TOO_MANY_OPEN = frozenset({errno.EMFILE, errno.ENFILE})
 
+_LONGEST_ENCODING_SECS = 60.0
+
 _log = logging.getLogger(__name__)
 
 
@@ -78,8 +80,13 @@ class Runs:
 
     @property
     def encoding(self) -> bool:
-        """Whether a summary is being encoded now, by the worker: what waits for that waits for no storage."""
-        return self._main.encoding or self._projector.encoding
+        """Whether a summary is being encoded now, by the worker: what waits for that waits for no storage.
+
+        One that takes unbelievably long counts no more: it may wait for a lock that the waiting thread holds, of a
+        handler of the log for example.
+        """
+        begun = self._main.encoding_since or self._projector.encoding_since
+        return begun is not None and time.monotonic() - begun < _LONGEST_ENCODING_SECS
 
     @property
     def unbounded(self) -> int:

@@ -98,7 +98,8 @@ class ScalarMethods(Adding):
             self._groups.clear()
         if tag in self._described:
             scalar = _summary.DescribedScalar(tag, number, *self._described[tag])
-            self._put(Pending(scalar, step, wall_time))
+            entry = Pending(scalar, step, wall_time)
+            self._put(entry, size_of(entry))
             return
         self._plain[tag] = None
         self._put_scalar((tag, number, step, wall_time, slack))

@@ -60,6 +60,7 @@ class _Side:
     number: int
     name: str
     position: int  # how much was taken before
+    size: int
 
 
 @dataclass
@@ -169,7 +170,7 @@ class Shipping:
             number = self._side_number
         self._spool.put_side(number, name, data)
         with self._cond:
-            self._sides.append(_Side(number, name, self.taken))
+            self._sides.append(_Side(number, name, self.taken, len(data)))
         self._usage.add(len(data))
 
     @property
@@ -328,10 +329,11 @@ class Shipping:
             with self._cond:
                 self._lost_at = min(self._lost_at, side.position - 1)
                 self._sides.popleft()
+            self._usage.add(-side.size)
             return
         self._put(side.name, data)
         self._spool.remove_side(side.number, side.name)
-        self._usage.add(-len(data))
+        self._usage.add(-side.size)
         with self._cond:
             self._sides.popleft()
             self._cond.notify_all()
@@ -413,7 +415,7 @@ class Shipping:
             leftover.close()
         with contextlib.suppress(OSError):
             self._spool.close()
-        self._usage.add(self._acked - self.taken)
+        self._usage.add(self._acked - self.taken - sum(side.size for side in self._sides))
         with self._cond:
             self.ended.set()
             self._cond.notify_all()

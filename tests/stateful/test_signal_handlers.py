@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 from event_files import scalars, statuses
@@ -77,3 +79,34 @@ def test_a_handler_that_closes_and_raises_leaves_the_rest_to_the_next_close(in_t
     writer._worker.close(1.0)  # as the exit of the process does
     assert scalars(tmp_path) == [(1, 1.0)]
     assert statuses(tmp_path) == ["clean"]
+
+
+INTERRUPTED = """
+import random, signal, sys
+import numpy as np
+from tbwriter import SummaryWriter
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+array = np.zeros(3000, np.uint8)
+signal.signal(signal.SIGALRM, interrupt)
+writer = SummaryWriter(sys.argv[1], flush_secs=0.02)  # so that the worker often wants the lock too
+for _ in range(600):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0005, 0.005))
+        while True:
+            writer.add_tensor("x", array, 1)
+    except KeyboardInterrupt:
+        pass
+writer.add_scalar("last", 1.0, 1)
+print(writer.flush(30.0))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no such timer")
+def test_ctrl_c_at_any_moment_within_a_call_leaves_no_lock_behind(tmp_path):
+    """One of the 600 within the entry of a lock would have nothing stored from then on."""
+    ended = subprocess.run([sys.executable, "-c", INTERRUPTED, tmp_path], capture_output=True, text=True, check=False)
+    assert ended.stdout == "True\n", ended.stderr
+    assert scalars(tmp_path, "last") == [(1, 1.0)]

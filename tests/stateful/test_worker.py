@@ -18,7 +18,7 @@ from storage import IO_ERROR, NO_SPACE, PATIENCE_SECS, Disk, Faults, error, faul
 from waiting import wait_until
 
 import tbwriter
-from tbwriter import Durability, SinkError, SummaryWriter, WriterClosedError, WriterStats
+from tbwriter import Durability, SinkError, SummaryWriter, WriterClosedError, WriterStats, _runs
 from tbwriter._entries import Pending, size_of
 from tbwriter.testing import FaultySink
 
@@ -901,6 +901,63 @@ def test_a_call_that_waits_for_an_encoding_waits_for_no_storage(writer_at, gate,
     thread.join(PATIENCE_SECS)
     assert writer.flush(PATIENCE_SECS)
     assert writer.stats().dropped == 0
+
+
+def test_the_worker_waits_for_no_room_that_only_it_can_make(writer_at, gate, tmp_path):
+    """A handler of the log may add to the writer within a line that the worker logs while it encodes."""
+    writer = writer_at(tmp_path, max_queue=1000)
+
+    class Logging(Slow):
+        def values(self, first):
+            super().values(first)
+            for step in range(1001):
+                writer.add_scalar("from the handler", 1.0, step)
+            return []
+
+    gate.shut()
+    entry = Pending(Logging(gate), 0, 1.0)
+    writer._put(entry, size_of(entry))
+    gate.wait_for_arrival()
+    gate.open()
+    assert writer.flush(PATIENCE_SECS)
+
+
+def test_an_encoding_that_never_ends_holds_nobody_for_ever(writer_at, gate, tmp_path, monkeypatch):
+    monkeypatch.setattr(_runs, "_LONGEST_ENCODING_SECS", 0.1)
+    writer = writer_at(tmp_path, max_queue_bytes=1 << 20, block_secs=0.1)
+    gate.shut()
+    entry = Pending(Slow(gate), 0, 1.0)
+    writer._put(entry, size_of(entry))
+    gate.wait_for_arrival()
+    writer.add_histogram("weights", np.zeros(100_000), 1)
+    assert writer.stats().dropped == 1
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda writer: writer.add_scalar("d", 1.0, 1, summary_description="words"),
+        lambda writer: writer.add_scalars("m", {"a": 1.0}, 1),
+        lambda writer: writer.add_metrics({f"m{i}": 1.0 for i in range(50)}, 1),
+        lambda writer: writer.add_scalar_series("s", np.zeros(200), np.arange(200)),
+        lambda writer: writer.add_histogram("h", np.zeros(10), 1),
+        lambda writer: writer.add_text("t", "words", 1),
+        lambda writer: writer.add_tensor("x", np.zeros(10), 1),
+        lambda writer: writer.add_pr_curve("p", [0, 1], [0.1, 0.9], 1),
+        lambda writer: writer.add_mesh("v", np.zeros((3, 3))),
+        lambda writer: writer.add_hparams({"lr": 0.1}, {"best": 1.0}),
+        lambda writer: writer.add_embedding(np.zeros((3, 2))),
+        lambda writer: writer.add_custom_scalars({"a": {"b": ["Multiline", ["c"]]}}),
+        lambda writer: writer.add_graph(b""),
+        lambda writer: writer.file_writer.add_summary(b""),
+    ],
+)
+def test_the_queue_gives_back_what_an_entry_took(writer_at, tmp_path, add):
+    writer = writer_at(tmp_path)
+    for _ in range(2):
+        add(writer)
+    assert writer.flush(PATIENCE_SECS)
+    assert writer._worker.queue._heavy == 0
 
 
 def test_scalars_have_room_beside_an_entry_that_is_larger_than_the_queue(hung, gate, tmp_path):

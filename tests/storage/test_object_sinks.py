@@ -12,7 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from needs import cannot_run
 
 import tbwriter
-from tbwriter.sinks import _store
+from tbwriter.sinks import _store, _thinning
 from tbwriter.testing import SinkTests
 
 _numbers = itertools.count()
@@ -143,3 +143,28 @@ class TestWithoutADisk(_OfFsspec):
         self.options = {}
         self.fs = OtherStore()
         self.spool = None
+
+
+def test_side_files_that_a_closed_writer_leaves_take_no_room_from_the_next(tmp_path):
+    """What lies in the spool of a writer that is gone is not this process's any more."""
+
+    class Down(OtherStore):
+        protocol = "down-test"
+        is_down = False
+
+        def pipe_file(self, path, value, mode="overwrite", **kwargs):
+            if self.is_down:
+                raise ConnectionError("down")
+            super().pipe_file(path, value)
+
+    fsspec.register_implementation("down-test", Down, clobber=True)
+    before = _thinning.disk.free()
+    writer = tbwriter.SummaryWriter("down-test://run", spool_dir=tmp_path)
+    writer.add_scalar("a", 1.0, 1)
+    assert writer.flush()
+    Down.is_down = True
+    writer.add_embedding([[1.0, 2.0]], tag="e")
+    writer.flush(0.2)
+    assert _thinning.disk.free() < before
+    writer.close(0.2)
+    assert _thinning.disk.free() == before
