@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from tbwriter import _record, _summary, sinks
 from tbwriter._entries import Entry, GraphEvent, Pending, Series
@@ -22,6 +22,7 @@ from tbwriter._parts import Part, PartEncoder, left_out_values, series_records
 from tbwriter.errors import SegmentLostError
 
 _log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 # One write: small enough that a slow disk is felt soon, large enough that a flush is one system call.
 _CHUNK_BYTES = 1 << 18
@@ -280,43 +281,39 @@ class EventFile:
         now = self._clock() if place.second is None else place.second
         return file_name(existing, now=now, host=place.host, pid=place.pid, suffix=place.suffix, previous=previous)
 
+    def _create(self, existing: list[str], previous: str | None, make: Callable[[str], _T]) -> _T:
+        """Call `make` with one name after the other until no other writer was faster, and return what it does."""
+        for _ in range(_MOST_RIVALS):
+            name = self._next_name(existing, previous)
+            try:
+                return make(name)
+            except FileExistsError:
+                existing.append(name)
+                previous = None
+        return make(self._next_name(existing, None))  # or the sink means something else by it
+
     def _open(self, existing: list[str], header: bytes) -> sinks.Sink:
         place = self._place
-        known = len(existing)
-        while True:
-            name = self._next_name(existing, None)
-            try:
-                return sinks.open_sink(
-                    place.url,
-                    name=name,
-                    header=header,
-                    storage_options=place.storage_options,
-                    spool_dir=place.spool_dir,
-                    probe=place.probe,
-                    shipper=place.shipper,
-                )
-            except FileExistsError:
-                existing.append(name)  # another writer was faster
-                if len(existing) > known + _MOST_RIVALS:
-                    raise  # or the sink means something else by it
+        return self._create(
+            existing,
+            None,
+            lambda name: sinks.open_sink(
+                place.url,
+                name=name,
+                header=header,
+                storage_options=place.storage_options,
+                spool_dir=place.spool_dir,
+                probe=place.probe,
+                shipper=place.shipper,
+            ),
+        )
 
     def _roll(self) -> None:
         # Where others see the records only later, no listing shows what they do now, and one would wait for a network.
         remote = _visible_at(self._sink) >= sinks.Durability.REMOTE
         existing = [] if remote else sinks.list_names(self._place.url, self._place.storage_options)
         header = self._header()
-        previous: str | None = self._sink.name
-        known = len(existing)
-        while True:
-            name = self._next_name(existing, previous)
-            try:
-                self._sink.roll(name, header)
-                break
-            except FileExistsError:
-                existing.append(name)
-                previous = None
-                if len(existing) > known + _MOST_RIVALS:
-                    raise
+        self._create(existing, self._sink.name, lambda name: self._sink.roll(name, header))
         self._roll_needed = False
         self._described.clear()
         self._file_bytes = self._header_bytes = len(header)
