@@ -2,6 +2,8 @@
 
 The format is that of mindspore/train/summary (_summary_adapter.py, writer.py): records framed as TensorBoard's, with
 messages of MindSpore's own. Needs no MindSpore.
+
+Over 300 lines: one small decoder for each kind of record, and the types of what they return.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Where steps of a tag go back, the later session wins: a point is void when a later one of its tag has an earlier step
 (as the data server takes it), or when a session's mark says so (as the Python reader takes it).
+
+Over 300 lines: two passes over the files, one that finds what is void and one that copies the rest, which are only
+understood together.
 """
 
 from __future__ import annotations
