@@ -108,7 +108,7 @@ def size_of(item: Item) -> int:
     if isinstance(item, Scalars):
         return 0 if len(item.tags) <= SMALL_GROUP else 200 + 12 * len(item.tags)
     if isinstance(item, Series):
-        return 200 + 20 * len(item.values)
+        return 600 + 20 * len(item.values)
     if isinstance(item, Pending):
         return _PENDING_BYTES + item.summary.nbytes
     if isinstance(item, GraphEvent):
