@@ -7,7 +7,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -32,7 +32,9 @@ class Axis(str, enum.Enum):
 
 @_common.command
 def plot(
-    path: _common.Path,
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Event files or directories of runs: paths or URLs.")
+    ],
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")],
     tag: _common.TagPattern = None,
     run: Annotated[str | None, typer.Option(metavar="REGEX", help="Only runs in whose name this is found.")] = None,
@@ -47,13 +49,14 @@ def plot(
     r"""Draw curves over all runs, a panel for each tag, into a picture.
 
     All points are drawn, not the sample that TensorBoard keeps; long curves by the smallest and largest of neighbours.
+    Of several paths, a run is called by its path and its name below it, for --run too.
     Needs `pip install 'tbwriter\[plots]'`. Exit codes: 0; 2 wrong usage, or no such tag; 3 nothing there, not readable
     or not writable.
     """
     options = _common.options_of(storage_options)
     tags, runs = _writing.pattern(tag, "--tag"), _writing.pattern(run, "--run")
     while True:
-        _draw(path, output, tags, runs, smoothing, log, x, options)
+        _draw(paths, output, tags, runs, smoothing, log, x, options)
         if every is None:
             return
         _common.say(f"{time.strftime('%H:%M:%S')}  {output}")
@@ -61,7 +64,7 @@ def plot(
 
 
 def _draw(
-    path: str,
+    paths: Sequence[str],
     output: str,
     tags: re.Pattern[str] | None,
     runs: re.Pattern[str] | None,
@@ -70,17 +73,24 @@ def _draw(
     axis: Axis,
     options: Mapping[str, Any] | None,
 ) -> None:
-    chosen = [run for run in _common.runs_below(path, options) if runs is None or runs.search(run.run)]
+    below = {name: run for path in paths for name, run in _named_runs(path, len(paths) > 1, options)}
+    chosen = {name: run for name, run in below.items() if runs is None or runs.search(name)}
     panels: dict[str, dict[str, tuple[Curve, Curve]]] = {}
-    with _common.progress("reading", _common.size_of(chosen)) as advance:
-        for run in chosen:
+    with _common.progress("reading", _common.size_of(list(chosen.values()))) as advance:
+        for name, run in chosen.items():
             for tag, curves in _curves_of(run, tags, smoothing, axis, options, advance).items():
-                panels.setdefault(tag, {})[run.run] = curves
+                panels.setdefault(tag, {})[name] = curves
     if not panels:
-        raise ValueError(f"no scalars of such a tag in {path!r}; `tbwriter inspect` lists the tags")
+        raise ValueError(f"no scalars of such a tag in {', '.join(paths)}; `tbwriter inspect` lists the tags")
     _picture(dict(sorted(panels.items())[:_MOST_TAGS]), output, log, axis, smoothing)
     if len(panels) > _MOST_TAGS:
         _common.say(f"{len(panels)} tags, of which {_MOST_TAGS} are drawn; choose with --tag")
+
+
+def _named_runs(path: str, with_path: bool, options: Mapping[str, Any] | None) -> Iterator[tuple[str, Directory]]:
+    """Yield the runs below `path`, each with the name that the picture calls it by."""
+    for run in _common.runs_below(path, options):
+        yield (path.rstrip("/") if run.run == "." else f"{path.rstrip('/')}/{run.run}") if with_path else run.run, run
 
 
 def _curves_of(

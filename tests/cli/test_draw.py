@@ -125,6 +125,21 @@ def test_a_picture_is_a_png_where_its_name_says_so(tbwriter_command, runs, tmp_p
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_runs_of_several_places_share_a_picture_and_keep_their_names_apart(tbwriter_command, runs, tmp_path):
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "x.svg"
+    with SummaryWriter(tmp_path / "elsewhere" / "first") as writer:
+        writer.add_scalar("loss", 1.0, 1)
+        writer.add_scalar("loss", 2.0, 2)
+    places = [runs / "first", tmp_path / "elsewhere"]
+    assert tbwriter_command("plot", *places, "-o", out, "--tag", "loss").code == 0
+    labels = [comment for comment in out.read_text().split("<!-- ") if comment.startswith("/")]
+    assert [label.split(" -->")[0] for label in labels] == [f"{places[0]}", f"{places[1]}/first"]
+    answer = tbwriter_command("plot", *places, "-o", out, "--tag", "loss", "--run", "elsewhere/first$")
+    assert answer.code == 0
+    assert f"{places[0]} -->" not in out.read_text()
+
+
 def test_a_tag_that_is_not_there_is_told(tbwriter_command, runs, tmp_path):
     answer = tbwriter_command("plot", runs, "-o", tmp_path / "x.png", "--tag", "nothing")
     assert answer.code == 2
