@@ -216,6 +216,8 @@ class RunScan:
         more_tags: values of tags beyond the most that are told apart.
         values: how many values in all.
         graphs: events that hold a graph.
+        hparams: the names of its hyper-parameters.
+        columns: the names of those for which its record of an experiment makes columns; None without such a record.
     """
 
     path: str
@@ -225,6 +227,8 @@ class RunScan:
     more_tags: int = 0
     values: int = 0
     graphs: int = 0
+    hparams: frozenset[str] = frozenset()
+    columns: frozenset[str] | None = None
 
     @property
     def starts(self) -> list[Start]:
@@ -447,6 +451,8 @@ class _Scanner:
             self.run.tags[row.tag] = gathered.scan
             gathered.scan.metadata = metadata
             gathered.scan.plugin = (metadata.plugin if metadata else "") or _summary.PLUGIN_OF_FORM.get(row.form, "")
+            if gathered.scan.plugin == "hparams":
+                self._hparams(value)
         elif row.has_metadata or row.form not in gathered.scan.forms:
             self._another(gathered.scan, value.metadata(), row.form)
             if gathered.scan.other_plugins:
@@ -462,6 +468,13 @@ class _Scanner:
         self.run.values += 1
         self._gathered += 1
         self._seen.add(row.tag)
+
+    def _hparams(self, value: _summary.RawValue) -> None:
+        said = value.hparams() or {}
+        if "metrics" in said:  # the record of an experiment
+            self.run.columns = frozenset(said["hparams"])
+        else:
+            self.run.hparams |= frozenset(said.get("hparams", ()))
 
     @staticmethod
     def _another(scan: TagScan, metadata: Metadata | None, form: str) -> None:

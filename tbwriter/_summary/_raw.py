@@ -8,12 +8,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
 from tbwriter._pb import tfevents_pb2 as pb
+from tbwriter._summary._hparams import decode_hparams
 
 PLUGIN_OF_FORM = {"simple_value": "scalars", "histo": "histograms", "image": "images", "audio": "audio"}
 """The plugin that shows a value of TensorBoard 1's forms, which carry no metadata."""
@@ -168,6 +169,10 @@ class RawValue:
         # Every plugin's content but the graphs' begins with its version as field 1, a varint; small ones take one byte.
         version = content[1] if len(content) > 1 and content[0] == 0x08 and plugin != "graphs" else 0
         return Metadata(plugin, meta.data_class, version, bool(meta.display_name or meta.summary_description))
+
+    def hparams(self) -> dict[str, Any] | None:
+        """Return what it says of hyper-parameters, as `decode_hparams` does; None where it says nothing of them."""
+        return decode_hparams(self._value.metadata.plugin_data.content)
 
     def number(self) -> float | None:
         """Return the number of a simple_value, or of a tensor of one number; None for anything else."""

@@ -56,6 +56,28 @@ def check_spellings(runs: Sequence[RunScan]) -> Iterator[Finding]:
         )
 
 
+def check_columns(place: str, runs: Sequence[RunScan]) -> Iterator[Finding]:
+    """Check whether the HParams table has a column for every hyper-parameter.
+
+    TensorBoard takes its columns from the record of one experiment, which it picks from all runs (backend_context.py,
+    _find_experiment_tag); without any such record it has a column for all that the trials say.
+    """
+    records = [run for run in runs if run.columns is not None]
+    known = frozenset.intersection(*(run.columns or frozenset() for run in records)) if records else frozenset()
+    missing = {name: run for run in runs for name in run.hparams | (run.columns or frozenset()) if name not in known}
+    if records and missing:
+        yield Finding(
+            "hparams-without-column",
+            WARNING,
+            f"{place}, hyper-parameters {names(sorted(missing))}",
+            f"{len(records)} records of an experiment ({names([run.name for run in records], 2)}), "
+            "of which not each names all hyper-parameters",
+            **both("makes the columns of the HParams table from one of these records, and leaves out what it lacks"),
+            fix=f"tbwriter thin {shell_word(place)} -o NEW --drop-tag '^_hparams_/experiment$'; without such records "
+            "all have columns",
+        )
+
+
 def _metric(tag: str) -> tuple[str, ...]:
     """Return what a tag names, whatever its spelling: `loss`, `train_loss` and `Train/Loss` are the same."""
     apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", tag)

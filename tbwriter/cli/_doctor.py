@@ -71,6 +71,7 @@ def diagnose(path: str, storage_options: Mapping[str, Any] | None, *, jobs: int 
         yield from _checks_files.check(run)
         yield from _checks_tags.check(run)
     yield from _checks_tags.check_spellings(runs)
+    yield from _checks_tags.check_columns(place, runs)
 
 
 def _show(out: Console, finding: Finding) -> None:

@@ -1,6 +1,7 @@
 """What `tbwriter doctor` finds, in damaged runs and in good ones. tests/integration says whether it is true."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -307,6 +308,28 @@ def test_a_metric_that_a_resumed_training_calls_otherwise_is_told(doctor, tmp_pa
             for step in range(first, first + 8):
                 writer.add_scalar(tag, 1.0, step)
     assert "note:spellings" in doctor(tmp_path)
+
+
+def test_trials_whose_columns_an_experiment_of_another_hides_are_told(doctor, tbwriter_command, tmp_path):
+    runs, thin = tmp_path / "runs", tmp_path / "thin"
+    for name, hparams, domains in (("a", {"lr": 0.1}, {"lr": [0.1, 0.2]}), ("b", {"lr": 0.2, "batch": 32}, None)):
+        with SummaryWriter(runs / name) as writer:
+            writer.add_hparams(hparams, {"accuracy": 0.5}, hparam_domain_discrete=domains)
+    (finding,) = tbwriter_command("doctor", runs, "--json").json["findings"]
+    assert finding["code"] == "hparams-without-column"
+    assert "'batch'" in finding["where"]
+    assert "'lr'" not in finding["where"]
+    command = shlex.split(finding["fix"].split(";")[0].replace("NEW", str(thin)))
+    assert tbwriter_command(*command[1:]).code == 0
+    assert doctor(thin) == []
+
+
+@pytest.mark.parametrize("one", [{"lr": 0.1}, {"lr": 0.1, "batch": 8}])
+def test_trials_that_have_all_columns_are_left_alone(doctor, tmp_path, one):
+    for name in "ab":
+        with SummaryWriter(tmp_path / name) as writer:
+            writer.add_hparams(one, {"accuracy": 0.5}, hparam_domain_discrete={"lr": [0.1]})
+    assert doctor(tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,10 @@ A consequence is a sentence; CLAIMS says for each what must then be seen. All ru
 import google.protobuf.message
 import pytest
 from damaged import CASES, put
+from tensorboard_http import LOAD_FAST, TensorBoard
 from waiting import wait_until
+
+from tbwriter import SummaryWriter
 
 pytest.importorskip("typer")
 
@@ -226,3 +229,30 @@ def test_every_sentence_of_the_cases_is_held_against_a_reader(tmp_path):
             said |= {finding.python, finding.data_server}
     said.remove("fails at the first of them and ends reloading: nothing new of any run is shown any more")
     assert said == set(CLAIMS)
+
+
+@pytest.mark.readers
+@pytest.mark.parametrize("reader", LOAD_FAST)
+def test_a_hyper_parameter_that_an_experiment_lacks_has_no_column_until_its_record_is_left_out(reader, tmp_path):
+    """In a TensorBoard of its own, as it makes one table of all runs of a directory."""
+    from typer.testing import CliRunner
+
+    from tbwriter.cli._app import app
+
+    place, thin = tmp_path / "runs", tmp_path / "thin"
+    for name, hparams, domains in (("a", {"lr": 0.1}, {"lr": [0.1, 0.2]}), ("b", {"lr": 0.2, "batch": 32}, None)):
+        with SummaryWriter(place / name) as writer:
+            writer.add_hparams(hparams, {"accuracy": 0.5}, hparam_domain_discrete=domains)
+    (finding,) = diagnose(place)
+    assert finding.code == "hparams-without-column"
+    command = ["thin", str(place), "-o", str(thin), "--drop-tag", "^_hparams_/experiment$"]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    for logdir, want in ((place, ["lr"]), (thin, ["batch", "lr"])):
+        tensorboard = TensorBoard(reader, logdir)
+        try:
+            tensorboard.shows(lambda on=tensorboard: len(on.tags("scalars", "b")), 1)
+            tensorboard.shows(lambda on=tensorboard: len(on.tags("scalars", "a")), 1)
+            columns = tensorboard.get("/data/plugin/hparams/experiment", request="{}")["hparamInfos"]
+            assert sorted(column["name"] for column in columns) == want
+        finally:
+            tensorboard.stop()
