@@ -21,6 +21,7 @@ WHEEL := .venv-wheel
 PROTO := .venv-proto
 # Two at a time: many tests wait for a clock, a child process or a server.
 PYTEST_ARGS ?= -n 2 --dist worksteal
+PYTEST_AGAIN ?=
 
 .PHONY: help demo test test-newest test-oldest test-numpy1 test-mindformers test-wheel lint docs format proto bench gallery clean
 help:
@@ -67,11 +68,11 @@ test: test-newest test-oldest test-numpy1 test-wheel
 
 test-newest: $(NEWEST)/dev.done
 	@echo "== newest dependencies: all tests"
-	GLOG_v=3 $(NEWEST)/bin/python -m pytest $(PYTEST_ARGS)
+	GLOG_v=3 $(NEWEST)/bin/python -m pytest $(PYTEST_ARGS) $(PYTEST_AGAIN)
 
 test-oldest: $(OLDEST)/dev.done
 	@echo "== oldest dependencies: core and bridge (TensorBoard's readers need newer ones)"
-	GLOG_v=3 $(OLDEST)/bin/python -m pytest tests/unit tests/golden tests/conformance tests/stateful tests/packaging tests/crash tests/cli tests/msbridge -m "not slow" $(PYTEST_ARGS)
+	GLOG_v=3 $(OLDEST)/bin/python -m pytest tests/unit tests/golden tests/conformance tests/stateful tests/packaging tests/crash tests/cli tests/msbridge -m "not slow" $(PYTEST_ARGS) $(PYTEST_AGAIN)
 
 # Not a part of `make test`: MindFormers brings 2.7 GB of packages. CI runs it.
 $(MINDFORMERS)/dev.done: pyproject.toml tests/with_mindformers/requirements.txt
@@ -81,11 +82,11 @@ $(MINDFORMERS)/dev.done: pyproject.toml tests/with_mindformers/requirements.txt
 
 test-mindformers: $(MINDFORMERS)/dev.done
 	@echo "== MindFormers: its registry, its monitors, its writer"
-	GLOG_v=3 $(MINDFORMERS)/bin/python -m pytest tests/with_mindformers $(PYTEST_ARGS)
+	GLOG_v=3 $(MINDFORMERS)/bin/python -m pytest tests/with_mindformers $(PYTEST_ARGS) $(PYTEST_AGAIN)
 
 test-numpy1: $(NUMPY1)/dev.done
 	@echo "== newest MindSpore with NumPy 1.26: values and bridge"
-	GLOG_v=3 $(NUMPY1)/bin/python -m pytest tests/unit tests/msbridge -m "not slow" $(PYTEST_ARGS)
+	GLOG_v=3 $(NUMPY1)/bin/python -m pytest tests/unit tests/msbridge -m "not slow" $(PYTEST_ARGS) $(PYTEST_AGAIN)
 
 # The tests run from another folder, so that they import what the wheel installed and not this checkout.
 test-wheel:
@@ -96,7 +97,7 @@ test-wheel:
 	@$(WHEEL)/bin/python $(PIP_INSTALL) dist/*.whl
 	@echo "== the installed wheel: core without extras"
 	@rm -rf build/wheel-tests && mkdir -p build && cp -r tests build/wheel-tests && cp pyproject.toml build/
-	cd build && ../$(WHEEL)/bin/python -m pytest -p no:cacheprovider wheel-tests/packaging wheel-tests/unit wheel-tests/conformance wheel-tests/stateful $(PYTEST_ARGS)
+	cd build && ../$(WHEEL)/bin/python -m pytest -p no:cacheprovider wheel-tests/packaging wheel-tests/unit wheel-tests/conformance wheel-tests/stateful $(PYTEST_ARGS) $(PYTEST_AGAIN)
 
 lint: $(NEWEST)/dev.done $(PROTO)/dev.done
 	$(NEWEST)/bin/ruff check .
