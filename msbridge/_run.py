@@ -1,5 +1,6 @@
 """Where a run stands among ranks and steps."""
 
+import errno
 import logging
 import os
 from collections.abc import Callable, Collection
@@ -33,6 +34,19 @@ def find_rank() -> Rank:
     if rank is None:
         return Rank()
     return Rank(rank, rank + 1 if size is None else max(size, rank + 1))
+
+
+def check_directory(place: str) -> None:
+    """Check that `place`, where it is on this machine, can be a directory: SummaryCollector refuses a file too.
+
+    Raises:
+        NotADirectoryError: it is a file, or lies below one.
+    """
+    found = place
+    while "://" not in place and found != os.path.dirname(found) and not os.path.exists(found):
+        found = os.path.dirname(found)
+    if "://" not in place and not os.path.isdir(found):
+        raise NotADirectoryError(errno.ENOTDIR, f"summary_dir must be a directory, {found!r} is none", place)
 
 
 def check_ranks(ranks: Ranks) -> Ranks:

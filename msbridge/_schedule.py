@@ -22,15 +22,17 @@ class Schedule:
         ValueError: a frequency is below 1, or a schedule does not say what holds from step 0 on.
     """
 
-    def __init__(self, collect_freq: CollectFreq) -> None:
+    def __init__(self, collect_freq: CollectFreq, name: str = "collect_freq") -> None:
+        """Take `collect_freq`, which errors call by `name`."""
         self._callable: Callable[[int], bool | int] | None = None
         self._pieces: list[tuple[int, int]] = []  # (from step, frequency), the last first
+        self._name = name
         if isinstance(collect_freq, Mapping):
-            self._pieces = _pieces(collect_freq)
+            self._pieces = _pieces(collect_freq, name)
         elif callable(collect_freq):
             self._callable = collect_freq
         else:
-            self._pieces = [(0, _frequency(collect_freq, "collect_freq"))]
+            self._pieces = [(0, _frequency(collect_freq, name))]
 
     def due(self, first: int, last: int) -> bool:
         """Tell whether one of the steps `first` to `last`, both included, is to be collected.
@@ -56,21 +58,21 @@ class Schedule:
             return answer > 0 and step % answer == 0
         except Exception as error:
             _log.warning(
-                "collect_freq: the callable failed at step %d, every %d steps are collected from here on: %s: %s",
-                step, _FALLBACK_FREQ, type(error).__name__, error,
+                "%s: the callable failed at step %d, every %d steps are collected from here on: %s: %s",
+                self._name, step, _FALLBACK_FREQ, type(error).__name__, error,
             )  # fmt: skip
             self._callable, self._pieces = None, [(0, _FALLBACK_FREQ)]
             return step % _FALLBACK_FREQ == 0
 
 
-def _pieces(schedule: Mapping[int, int]) -> list[tuple[int, int]]:
+def _pieces(schedule: Mapping[int, int], name: str) -> list[tuple[int, int]]:
     pieces = [
-        (_integer(start, "collect_freq: a step"), _frequency(freq, f"collect_freq from step {start} on"))
+        (_integer(start, f"{name}: a step"), _frequency(freq, f"{name} from step {start} on"))
         for start, freq in schedule.items()
     ]
     pieces.sort(reverse=True)
     if not pieces or pieces[-1][0] not in {0, 1}:
-        raise ValueError(f"collect_freq: a schedule must say what holds from step 0 on, got {dict(schedule)!r}")
+        raise ValueError(f"{name}: a schedule must say what holds from step 0 on, got {dict(schedule)!r}")
     return pieces
 
 

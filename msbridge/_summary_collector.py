@@ -67,15 +67,21 @@ def check_unused(export_options: Any, num_process: Any) -> None:
         TypeError, ValueError: they are wrong, or ask for what is not there.
     """
     if export_options is not None:
+        if not isinstance(export_options, Mapping):
+            raise TypeError(f"export_options must be a dict, got {export_options!r}")
         raise ValueError(
             f"export_options={export_options!r} is not supported: tensors stand in the event files, "
             "tbwriter.read_events gives them back as arrays"
         )
     if num_process is not None and (isinstance(num_process, bool) or not isinstance(num_process, int)):
         raise TypeError(f"num_process must be an int, got {num_process!r}")
+    if num_process is not None and num_process < 1:
+        raise ValueError(f"num_process must be at least 1, got {num_process}")
 
 
-def _check(key: str, value: Any) -> None:
+def _check(key: object, value: Any) -> None:
+    if not isinstance(key, str):
+        raise TypeError(f"collect_specified_data: a key must be a text, got {key!r}")
     if key in _REFUSED:
         if value:
             raise ValueError(f"collect_specified_data: {key} is not supported: {_REFUSED[key]}; leave it out")

@@ -13,7 +13,7 @@ from mindspore.train.callback import Callback
 
 from msbridge._device import checked_scalar
 from msbridge._reduce import REDUCED_TAGS, Reducer, Reduction, check_reduce
-from msbridge._run import Ranks, StepCounter, check_ranks, find_rank, first_writing, writes
+from msbridge._run import Ranks, StepCounter, check_directory, check_ranks, find_rank, first_writing, writes
 from msbridge._schedule import CollectFreq, Schedule
 from msbridge._stage import Stage
 from msbridge._summary_collector import check_unused, collectors_of
@@ -100,7 +100,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             SummaryWriter has them.
 
     Raises:
-        TypeError, ValueError: an argument is wrong.
+        TypeError, ValueError: an argument is wrong. NotADirectoryError: `summary_dir` is a file, or below one.
     """
 
     def __init__(
@@ -138,6 +138,8 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             raise TypeError(
                 f"summary_dir must be a directory (a path or a URL) when no writer is given, got {summary_dir!r}"
             )
+        if not isinstance(keep_default_action, bool):
+            raise TypeError(f"keep_default_action must be a bool, got {keep_default_action!r}")
         check_unused(export_options, num_process)
         if collect_specified_data is not None or not keep_default_action:
             if collectors is not None:
@@ -153,7 +155,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             if number is not None and number < 0:
                 raise ValueError(f"{name} must not be negative, got {number}")
         self.schedule = Schedule(collect_freq)
-        self._heavy_schedule = None if collect_tensor_freq is None else Schedule(collect_tensor_freq)
+        self._heavy_schedule = (
+            None if collect_tensor_freq is None else Schedule(collect_tensor_freq, "collect_tensor_freq")
+        )
         self._ranks = check_ranks(ranks)
         self._reduce = check_reduce(reduce)
         self._watch = Watch(alerts)
@@ -172,6 +176,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         if writer is None:
             assert summary_dir is not None
             directory = normalise(summary_dir)  # where it is now, whatever directory the training changes to
+            check_directory(directory)
             self._make_writer = functools.partial(
                 SummaryWriter, directory, flush_secs=half_flush_secs, filename_suffix=filename_suffix,
                 storage_options=storage_options, max_file_size=max_file_size, max_file_age=max_file_age,

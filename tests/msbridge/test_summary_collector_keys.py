@@ -49,12 +49,25 @@ def test_keys_choose_collectors(keys, want):
         ({"collect_specified_data": {}, "collectors": [Epoch()]}, "collectors and collect_specified_data"),
         ({"custom_lineage_data": {"a": []}}, "custom_lineage_data must map texts to texts or numbers"),
         ({"export_options": {"tensor_format": "npy"}}, "export_options=.* is not supported"),
+        ({"export_options": 1}, "export_options must be a dict, got 1"),
         ({"num_process": "32"}, "num_process must be an int"),
+        ({"num_process": 0}, "num_process must be at least 1, got 0"),
+        ({"keep_default_action": None}, "keep_default_action must be a bool, got None"),
+        ({"collect_specified_data": {123: True}}, "collect_specified_data: a key must be a text, got 123"),
+        ({"collect_tensor_freq": 0}, "collect_tensor_freq must be at least 1, got 0"),
+        ({"collect_tensor_freq": {5: 1}}, "collect_tensor_freq: a schedule must say"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused_with_a_reason(keys, match):
     with pytest.raises((TypeError, ValueError), match=match):
         TensorBoardCallback("unused", **keys)
+
+
+@pytest.mark.parametrize("below", ["", "run", "deep/run"])
+def test_a_file_where_the_directory_should_be_is_refused(tmp_path, below):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="summary_dir must be a directory"):
+        TensorBoardCallback(tmp_path / "file" / below)
 
 
 def test_the_keys_of_a_summary_collector_draw_what_it_draws(graph, tmp_path):
