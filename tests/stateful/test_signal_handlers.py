@@ -82,7 +82,7 @@ def test_a_handler_that_closes_and_raises_leaves_the_rest_to_the_next_close(in_t
 
 
 INTERRUPTED = """
-import random, signal, sys
+import random, signal, sys, time
 import numpy as np
 from tbwriter import SummaryWriter
 
@@ -94,9 +94,13 @@ signal.signal(signal.SIGALRM, interrupt)
 writer = SummaryWriter(sys.argv[1], flush_secs=0.02)  # so that the worker often wants the lock too
 for _ in range(600):
     try:
-        signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0005, 0.005))
-        while True:
-            writer.add_tensor("x", array, 1)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0005, 0.005))
+            until = time.monotonic() + 0.1  # Python drops what is raised within a weak reference's callback
+            while time.monotonic() < until:
+                writer.add_tensor("x", array, 1)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)  # no later than here
     except KeyboardInterrupt:
         pass
 writer.add_scalar("last", 1.0, 1)
