@@ -16,10 +16,14 @@ from tbwriter._projector import Projector
 
 # Sub-runs beyond this many give their file handle back after each flush.
 _MAX_OPEN_FILES = 16
-# A file in the way, or a name that the file system does not take: waiting helps against none of these.
+# A file in the way, a name that the file system does not take, a size that no file may have: waiting helps against
+# none of these.
 _NEVER = frozenset(
-    {errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.EILSEQ}
-)
+    {
+        errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.EILSEQ,
+        errno.EFBIG,
+    }
+)  # fmt: skip
 # Values that wait for sub-runs which fail for now, all together: some 15 MB.
 _MAX_HELD_BACK = 50_000
 _TOO_MANY_OPEN = frozenset({errno.EMFILE, errno.ENFILE})
