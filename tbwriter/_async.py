@@ -112,6 +112,7 @@ class Worker:
         )
         self.url = runs.url
         self._runs = runs
+        runs.stored = self._release
         self._flush_secs = min(flush_secs, _FOREVER_SECS)
         self._strict = strict
         self._clock = clock
@@ -425,7 +426,7 @@ class Worker:
                 self._unraised = exc
             self._sub_outage.failed(exc, self._runs.path)
             self._outage.ended(self._runs.path)
-            self._release(self._runs.unbounded)
+            self._release(over=True)
             return False
         except OSError as exc:
             with self._lock:
@@ -440,7 +441,7 @@ class Worker:
             reached = False
         self._outage.ended(self._runs.path)
         self._sub_outage.ended(self._runs.path)
-        self._release()
+        self._release(over=True)
         self._latency_secs = time.monotonic() - begin
         with self._lock:
             self._progress += 1
@@ -456,11 +457,14 @@ class Worker:
             self._cond.notify_all()
         return reached
 
-    def _release(self, keep: int = 0) -> None:
-        """Give back the room in the queue of what was taken, but for `keep` bytes."""
-        keep = min(keep, self._unstored)
-        self.queue.stored(self._unstored - keep)
-        self._unstored = keep
+    def _release(self, *, over: bool = False) -> None:
+        """Give back the room in the queue of what was taken and is stored; `over` at the end of a cycle."""
+        held = min(self._runs.held, self._unstored)
+        stored, self._unstored = self._unstored - held, held
+        if over:
+            self.queue.all_stored(stored)
+        elif stored:
+            self.queue.stored(stored)
 
     def _take_all(self) -> None:
         """Encode what is in the queue now, in slices."""

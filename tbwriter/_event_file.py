@@ -146,8 +146,8 @@ class EventFile:
             self.waiting += part.size
             self.buffered += part.held
 
-    def drain(self) -> None:
-        """Store everything that was added.
+    def drain(self, stored: Callable[[], object] = lambda: None) -> None:
+        """Store everything that was added, and call `stored` after each piece.
 
         Raises:
             OSError: storage failed; call again to go on where it stopped.
@@ -159,6 +159,7 @@ class EventFile:
                 self._fill_chunk()
             if self._chunk:
                 self._store_chunk()
+                stored()
 
     @property
     def _limit(self) -> int:

@@ -182,15 +182,20 @@ class EntryQueue:
         return sum(map(values_of, list(self.entries)))
 
     def stored(self, size: int) -> None:
-        """Say that entries of `size` bytes, taken before, are stored; for the worker."""
+        """Say that of what was taken `size` bytes more are stored: storage works, and there is room; for the worker."""
         with self._lock:
             self._heavy -= size
-            self._most = max(self._max_bytes, self._heavy + self._spare)
-            self._woken = False
+            self._most = max(self._max_bytes, min(self._most, self._heavy + self._spare))
             self._block_left = self._block_secs
-            self._told = False
             self._update_threshold()
             self._room.notify_all()
+
+    def all_stored(self, size: int) -> None:
+        """As `stored`, of the last that was taken: an outage is over, and the next entries need not be hurried."""
+        with self._lock:
+            self._woken = False
+            self._told = False
+            self.stored(size)
 
     def watch(self) -> None:
         """Send every later entry through `put` and the gate."""
