@@ -187,6 +187,11 @@ class EntryQueue:
         with self._lock:
             self.dropped += sum(map(values_of, self._pop(len(self.entries))))
 
+    def leave_out(self, values: int) -> None:
+        """Count values that had no room elsewhere."""
+        with self._lock:
+            self.dropped += values
+
     def counts(self) -> tuple[int, int, int]:
         """Return how many values wait, were taken and were left out, at one moment."""
         with self._lock:
