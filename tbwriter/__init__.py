@@ -12,6 +12,7 @@ from tbwriter._stats import WriterStats
 from tbwriter.errors import (
     CorruptRecordError,
     QueueFullError,
+    RecordTooLargeError,
     SegmentLostError,
     SinkError,
     TBWriterError,
@@ -38,6 +39,7 @@ __all__ = [
     "FileWriter",
     "QueueFullError",
     "Record",
+    "RecordTooLargeError",
     "Repaired",
     "Report",
     "SegmentLostError",

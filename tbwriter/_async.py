@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tbwriter import _live
-from tbwriter._entries import Item, Scalars, pack_floats, size_of, step_of, values_of
+from tbwriter._entries import Item, Scalars, pack_floats, size_of, step_of
 from tbwriter._event_file import Shipment
 from tbwriter._outage import Outage
 from tbwriter._queue import EntryQueue, OnFull
@@ -52,9 +52,6 @@ _GRACE_SECS = 0.5
 _LOOK_SECS = 0.005
 # Longer waits overflow the system's clock.
 _FOREVER_SECS = 1e8
-
-
-_ONLY_SCALARS = {tuple}
 
 
 class _Request:
@@ -112,6 +109,7 @@ class Worker:
         )
         self.url = runs.url
         self._runs = runs
+        runs.stored = self._release
         self._flush_secs = min(flush_secs, _FOREVER_SECS)
         self._strict = strict
         self._clock = clock
@@ -140,7 +138,7 @@ class Worker:
         self._last_step = 0
         self._dropped_told = 0
         self._thinned = 0  # values that full spools did not take, at the last look
-        self._taken = 0  # values that were taken and are not yet in _runs
+        self._spoilt = 0  # values that a fault of ours has lost
         self._cycle_at = time.monotonic() + self._flush_secs * _EARLY  # when the next cycle is due by itself
         self._unstored = 0  # the size of entries that were taken and wait in _runs
 
@@ -346,17 +344,20 @@ class Worker:
             thread.join(min(timeout, _FOREVER_SECS) + _GRACE_SECS)
             if thread.is_alive():
                 self._hangs = True
-                left = self.queue.queued + self._runs.waiting
+                left = self.stats().queued
                 _log.error("%s: storage hangs; closed with %d values not stored", self._runs.path, left)
         _live.remove(self)
 
     def stats(self) -> WriterStats:
-        """Return the counters."""
+        """Return the counters: whatever the thread does meanwhile, each value is in one of them."""
         runs = self._runs
+        # Before those of the queue, or what was put and stored in between would be missing there.
+        written, lost = runs.written, runs.dropped + self._spoilt
+        waiting, taken, left_out = self.queue.counts()
         return WriterStats(
-            queued=self.queue.queued + runs.waiting,
-            written=runs.written,
-            dropped=self.queue.dropped + runs.dropped,
+            queued=waiting + taken - written - lost,
+            written=written,
+            dropped=left_out + lost,
             retries=self._outage.errors + self._sub_outage.errors,
             bytes=runs.bytes,
             last_error=self._outage.last_error or self._sub_outage.last_error or runs.last_error(),
@@ -425,7 +426,7 @@ class Worker:
                 self._unraised = exc
             self._sub_outage.failed(exc, self._runs.path)
             self._outage.ended(self._runs.path)
-            self._release(self._runs.unbounded)
+            self._release(over=True)
             return False
         except OSError as exc:
             with self._lock:
@@ -436,11 +437,11 @@ class Worker:
             # Not storage: a fault of ours. What was taken is lost and counted; the thread lives on.
             _log.exception("%s: %d values cannot be written and are left out", self._runs.path, self._runs.waiting)
             self._runs.discard()
-            self.queue.dropped += self._taken
+            self._spoilt = self.queue.taken - self._runs.written - self._runs.dropped
             reached = False
         self._outage.ended(self._runs.path)
         self._sub_outage.ended(self._runs.path)
-        self._release()
+        self._release(over=True)
         self._latency_secs = time.monotonic() - begin
         with self._lock:
             self._progress += 1
@@ -456,20 +457,21 @@ class Worker:
             self._cond.notify_all()
         return reached
 
-    def _release(self, keep: int = 0) -> None:
-        """Give back the room in the queue of what was taken, but for `keep` bytes."""
-        keep = min(keep, self._unstored)
-        self.queue.stored(self._unstored - keep)
-        self._unstored = keep
+    def _release(self, *, over: bool = False) -> None:
+        """Give back the room in the queue of what was taken and is stored; `over` at the end of a cycle."""
+        held = min(self._runs.held, self._unstored)
+        stored, self._unstored = self._unstored - held, held
+        if over:
+            self.queue.all_stored(stored)
+        elif stored:
+            self.queue.stored(stored)
 
     def _take_all(self) -> None:
         """Encode what is in the queue now, in slices."""
         left = len(self.queue.entries)
         while left > 0:
-            items = self.queue.take(min(left, _LONG_SLICE if left > _BACKLOG else _SLICE))
+            items, only_scalars = self.queue.take(min(left, _LONG_SLICE if left > _BACKLOG else _SLICE))
             left -= len(items)
-            only_scalars = {*map(type, items)} == _ONLY_SCALARS
-            self._taken = len(items) if only_scalars else sum(map(values_of, items))
             step = step_of(items[-1])
             self._last_step = self._last_step if step is None else step
             if only_scalars:
@@ -477,7 +479,6 @@ class Worker:
             else:
                 self._unstored += sum(map(size_of, items))
                 self._runs.add(items)
-            self._taken = 0
             if self._runs.buffered >= _BUFFERED_BYTES:
                 with contextlib.suppress(SubRunError):
                     self._runs.drain()
@@ -486,11 +487,12 @@ class Worker:
             if left > 0 and self._thread is not None:
                 time.sleep(_YIELD_SECS)
         thinned, self._thinned = self._thinned, self._runs.thinned
-        dropped = self.queue.dropped + thinned
+        dropped = self.queue.dropped + self._spoilt + thinned
         # A spool that still drops would drop this too.
         if dropped > self._dropped_told and thinned == self._thinned:
             # The curves have a hole: this one shows where.
             self._dropped_told = dropped
+            self.queue.taken += 1
             self._runs.add([Scalars(("tbwriter/dropped",), pack_floats([dropped]), self._last_step, self._clock())])
 
     def _end(self) -> None:

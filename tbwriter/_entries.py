@@ -14,6 +14,8 @@ COALESCE_SECS = 0.1
 
 # What the objects around a summary's data take: the summary, its array's header and those of views, tuples, numbers.
 _PENDING_BYTES = 600
+SUB_RUN_BYTES = 100
+"""What an entry for a sub-run takes beyond a scalar's, in bytes."""
 SMALL_GROUP = 16
 """So many scalars of one step, packed, hold no more memory than one alone: they are counted by number."""
 
@@ -104,7 +106,7 @@ Item = Entry | SubRun | Points
 def size_of(item: Item) -> int:
     """Return the memory that an item holds, in bytes, as the queue counts it; 0 for what is counted by number."""
     if isinstance(item, SubRun):
-        return 100 + size_of(item.entry)
+        return SUB_RUN_BYTES + size_of(item.entry)
     if isinstance(item, Scalars):
         return 0 if len(item.tags) <= SMALL_GROUP else 200 + 12 * len(item.tags)
     if isinstance(item, Series):

@@ -19,7 +19,7 @@ from tbwriter import _record, _summary, sinks
 from tbwriter._entries import Entry, GraphEvent, Pending, Series
 from tbwriter._naming import file_name, second_of, session_starts
 from tbwriter._parts import Part, PartEncoder, left_out_values, series_records
-from tbwriter.errors import SegmentLostError
+from tbwriter.errors import RecordTooLargeError, SegmentLostError
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -99,6 +99,7 @@ class EventFile:
         self._encoder = PartEncoder(min(_PART_BYTES, self._limit // 8))
         self._described: set[str] = set()  # tags whose metadata the current file has
         self._failed: set[str] = set()  # tags that could not be encoded, for the log
+        self._told_too_large = False
         self._parts: deque[Part] = deque()
         self._chunk: list[Part] = []  # taken from _parts and offered to the sink, not yet accepted
         self._chunk_bytes = b""
@@ -112,7 +113,7 @@ class EventFile:
         self.written = 0
         """Values that were stored."""
         self.dropped = 0
-        """Values that could not be encoded, that a full spool did not take, or that were given up at close."""
+        """Values that could not be encoded, that a full spool or no file takes, or that were given up at close."""
         self.thinned = 0
         """Of these, what a full spool did not take."""
         self.bytes = 0
@@ -145,8 +146,8 @@ class EventFile:
             self.waiting += part.size
             self.buffered += part.held
 
-    def drain(self) -> None:
-        """Store everything that was added.
+    def drain(self, stored: Callable[[], object] = lambda: None) -> None:
+        """Store everything that was added, and call `stored` after each piece.
 
         Raises:
             OSError: storage failed; call again to go on where it stopped.
@@ -158,6 +159,7 @@ class EventFile:
                 self._fill_chunk()
             if self._chunk:
                 self._store_chunk()
+                stored()
 
     @property
     def _limit(self) -> int:
@@ -215,13 +217,34 @@ class EventFile:
 
     def _drop(self, part: Part, exc: Exception) -> None:
         assert part.pending is not None
-        self.dropped += part.size
-        self.waiting -= part.size
-        self.buffered -= part.held
+        self._count_dropped(part)
         tag = part.pending.tag
         if tag not in self._failed:
             self._failed.add(tag)
             _log.warning("tag %r cannot be encoded and is left out: %s. Said once for this tag", tag, exc)
+
+    def _drop_first_record(self, exc: RecordTooLargeError) -> None:
+        """Leave out the first record that waits, which no file takes."""
+        part = self._parts.popleft()
+        size = _record.first_size(part.records)
+        if size < len(part.records):
+            part, rest = self._split(part, size)
+            self._parts.appendleft(rest)
+        self._count_dropped(part)
+        if not self._told_too_large:
+            self._told_too_large = True
+            _log.warning(
+                "a record of %d bytes%s is larger than a file may be here, and is left out and counted as dropped: "
+                "%s. Said once a run",
+                size,
+                f" (tag {part.pending.tag!r})" if part.pending else "",
+                exc,
+            )
+
+    def _count_dropped(self, part: Part) -> None:
+        self.dropped += part.size
+        self.waiting -= part.size
+        self.buffered -= part.held
 
     def _store_chunk(self) -> None:
         if self._chunk_bytes:
@@ -235,6 +258,10 @@ class EventFile:
                     raise  # a new file that takes nothing: another one at once would not either
                 _log.warning("%s; going on in a new file", lost)
                 return
+            except RecordTooLargeError as exc:
+                self._take_back(exc.accepted, self._sink.status().left_out)
+                self._drop_first_record(exc)
+                return
         self._accepted(self._chunk, self._sink.status().left_out if self._chunk_bytes else ())
         self._chunk = []
         self._chunk_bytes = b""
@@ -247,12 +274,15 @@ class EventFile:
             accepted -= len(chunk[kept].records)
             kept += 1
         if accepted:
-            self.buffered -= chunk[kept].held
-            chunk[kept : kept + 1] = chunk[kept].split(accepted)
-            self.buffered += chunk[kept].held + chunk[kept + 1].held
+            chunk[kept : kept + 1] = self._split(chunk[kept], accepted)
             kept += 1
         self._accepted(chunk[:kept], left_out)
         self._parts.extendleft(reversed(chunk[kept:]))
+
+    def _split(self, part: Part, at: int) -> tuple[Part, Part]:
+        before, after = part.split(at)
+        self.buffered += before.held + after.held - part.held
+        return before, after
 
     def _accepted(self, parts: Sequence[Part], left_out: Collection[int]) -> None:
         """Count what the sink took; of its records, which are numbered from 0, it left some out."""

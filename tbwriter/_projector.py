@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tbwriter import _summary, sinks
@@ -46,8 +46,10 @@ class Projector:
         """Take an embedding; no I/O."""
         self._waiting.append(embedding)
 
-    def drain(self) -> None:
+    def drain(self, stored: Callable[[], object] = lambda: None) -> None:
         """Store everything: first the files of an embedding, then the configuration that names them.
+
+        `stored` is called after each embedding.
 
         Raises:
             OSError: storage failed; call again to go on.
@@ -63,6 +65,7 @@ class Projector:
             else:
                 self.written += 1
                 self._waiting.popleft()
+            stored()
 
     def _store(self, embedding: _summary.Embedding) -> None:
         if self._config is None:

@@ -32,6 +32,7 @@ _SPARE = 4
 _LOOK_SECS = 0.1
 # A worker that is woken this early writes batches that are large enough.
 _WAKE_AT = 8192
+_ONLY_SCALARS = {tuple}
 
 
 class EntryQueue:
@@ -67,6 +68,8 @@ class EntryQueue:
         """At this length an `append` must go through `put`."""
         self.dropped = 0
         """Values left out because there was no room."""
+        self.taken = 0
+        """Values that the worker took, and those that it added itself; only it changes this."""
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._on_full = on_full
@@ -167,30 +170,49 @@ class EntryQueue:
                     self._block_left -= time.monotonic() - begin
         return False
 
-    def take(self, most: int) -> list[Item]:
-        """Remove and return up to `most` entries, the oldest first; for the worker."""
+    def take(self, most: int) -> tuple[list[Item], bool]:
+        """Remove and return up to `most` entries, the oldest first, and whether all are scalars; for the worker."""
+        with self._lock:
+            items = self._pop(most)
+            only_scalars = {*map(type, items)} == _ONLY_SCALARS
+            self.taken += len(items) if only_scalars else sum(map(values_of, items))
+        return items, only_scalars
+
+    def _pop(self, most: int) -> list[Item]:
         # A loop without bytecode; the worker is the only one that takes.
         return list(itertools.starmap(self.entries.popleft, itertools.repeat((), min(most, len(self.entries)))))
 
     def drop_all(self) -> None:
         """Remove all entries and count their values as dropped; for the worker."""
-        self.dropped += sum(map(values_of, self.take(len(self.entries))))
+        with self._lock:
+            self.dropped += sum(map(values_of, self._pop(len(self.entries))))
 
-    @property
-    def queued(self) -> int:
-        """How many values wait."""
-        return sum(map(values_of, list(self.entries)))
+    def leave_out(self, values: int) -> None:
+        """Count values that had no room elsewhere."""
+        with self._lock:
+            self.dropped += values
+
+    def counts(self) -> tuple[int, int, int]:
+        """Return how many values wait, were taken and were left out, at one moment."""
+        with self._lock:
+            entries, taken, dropped = list(self.entries), self.taken, self.dropped
+        return sum(map(values_of, entries)), taken, dropped
 
     def stored(self, size: int) -> None:
-        """Say that entries of `size` bytes, taken before, are stored; for the worker."""
+        """Say that of what was taken `size` bytes more are stored: storage works, and there is room; for the worker."""
         with self._lock:
             self._heavy -= size
-            self._most = max(self._max_bytes, self._heavy + self._spare)
-            self._woken = False
+            self._most = max(self._max_bytes, min(self._most, self._heavy + self._spare))
             self._block_left = self._block_secs
-            self._told = False
             self._update_threshold()
             self._room.notify_all()
+
+    def all_stored(self, size: int) -> None:
+        """As `stored`, of the last that was taken: an outage is over, and the next entries need not be hurried."""
+        with self._lock:
+            self._woken = False
+            self._told = False
+            self.stored(size)
 
     def watch(self) -> None:
         """Send every later entry through `put` and the gate."""

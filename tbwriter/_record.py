@@ -89,6 +89,11 @@ def bodies(records: bytes) -> Iterator[bytes]:
         yield records[begin : at - FOOTER_SIZE]
 
 
+def first_size(records: bytes) -> int:
+    """Return the size of the first of `records`, framing included."""
+    return int(HEADER_SIZE + _unpack_header(records, 0)[0] + FOOTER_SIZE)
+
+
 def whole(records: bytes, limit: int) -> int:
     """Return how many of the first `limit` bytes of `records` are whole records."""
     end = 0

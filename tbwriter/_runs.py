@@ -10,16 +10,20 @@ from dataclasses import replace
 from typing import Any
 
 from tbwriter import sinks
-from tbwriter._entries import Entry, Item, Points, SubRun
+from tbwriter._entries import SUB_RUN_BYTES, Entry, Item, Points, SubRun
 from tbwriter._event_file import EventFile, Place, Shipment
 from tbwriter._projector import Projector
 
 # Sub-runs beyond this many give their file handle back after each flush.
 _MAX_OPEN_FILES = 16
-# A file in the way, or a name that the file system does not take: waiting helps against none of these.
+# A file in the way, a name that the file system does not take, a size that no file may have: waiting helps against
+# none of these.
 _NEVER = frozenset(
-    {errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.EILSEQ}
-)
+    {
+        errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.EILSEQ,
+        errno.EFBIG,
+    }
+)  # fmt: skip
 # Values that wait for sub-runs which fail for now, all together: some 15 MB.
 _MAX_HELD_BACK = 50_000
 _TOO_MANY_OPEN = frozenset({errno.EMFILE, errno.ENFILE})
@@ -55,6 +59,8 @@ class Runs:
         self._failing: set[str] = set()  # sub-runs whose last attempt failed
         self._held_back = 0  # values that wait for them
         self._told = False
+        self.stored: Callable[[], None] = lambda: None
+        """Called after each piece that was stored, by whoever drains."""
 
     @property
     def url(self) -> str:
@@ -89,9 +95,10 @@ class Runs:
         return begun is not None and time.monotonic() - begun < _LONGEST_ENCODING_SECS
 
     @property
-    def unbounded(self) -> int:
-        """The part of it that nothing here bounds, in bytes."""
-        return self._projector.buffered
+    def held(self) -> int:
+        """As `buffered`, with what sub-runs that do not fail have not begun to encode."""
+        unopened = sum(len(entries) for name, entries in self._unopened.items() if name not in self._failing)
+        return self.buffered + SUB_RUN_BYTES * unopened
 
     @property
     def written(self) -> int:
@@ -159,7 +166,7 @@ class Runs:
             SubRunError: of the run itself everything is stored, of a sub-run or an embedding not.
             OSError: storage failed; call again to go on.
         """
-        self._main.drain()
+        self._main.drain(self.stored)
         first = self._drain_projector()
         failing = set()
         for name in list(self._unopened):
@@ -193,7 +200,7 @@ class Runs:
         """Store embeddings; return what hinders that for now."""
         while True:
             try:
-                self._projector.drain()
+                self._projector.drain(self.stored)
                 return None
             except OSError as exc:  # noqa: PERF203 (each embedding on its own is the point)
                 if exc.errno not in _NEVER:

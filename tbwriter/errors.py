@@ -50,3 +50,15 @@ class SegmentLostError(TBWriterError, OSError):
     def __init__(self, message: str, accepted: int = 0) -> None:
         super().__init__(message)
         self.accepted = accepted
+
+
+class RecordTooLargeError(TBWriterError, OSError):
+    """A record is larger than any segment of the sink may be: leave it out, and go on with what follows.
+
+    Attributes:
+        accepted: as of `SegmentLostError`; the record is the one behind these.
+    """
+
+    def __init__(self, message: str, accepted: int = 0) -> None:
+        super().__init__(message)
+        self.accepted = accepted

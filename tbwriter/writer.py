@@ -9,6 +9,7 @@ Over 300 lines: a third of them say what the constructor's arguments mean.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from types import TracebackType
@@ -29,6 +30,8 @@ from tbwriter._queue import OnFull
 from tbwriter._settings import CLOSE_SECS, Settings, as_timeout, directory
 from tbwriter._stats import WriterStats
 from tbwriter.errors import WriterClosedError
+
+_log = logging.getLogger(__name__)
 
 
 class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
@@ -133,7 +136,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         )
         self._reset()
         if write_to_disk:
-            self._open()
+            self._begin(self._open())
 
     # -- the writer itself
 
@@ -154,7 +157,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
 
     def _flush(self, level: sinks.Durability | None, timeout: float | None) -> bool:
         timeout = as_timeout(timeout)
-        return True if self._worker is None else self._worker.flush(level, timeout)
+        return self._opening.is_over if self._worker is None else self._worker.flush(level, timeout)
 
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """Store what is left and close the file; idempotent. Later `add_*` raise WriterClosedError.
@@ -171,13 +174,17 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         self._closed = True
         if self._worker is None:
             self._queue = UNOPENED  # where everything is refused
+            lost = self._opening.give_up()
+            if lost:
+                where = sinks.without_user(self._settings.url)
+                _log.error("%s: closed with %d values not stored: no event file could be created", where, lost)
         else:
             self._worker.close(timeout)
 
     def stats(self) -> WriterStats:
         """Return the writer's counters."""
         if self._worker is None:
-            return WriterStats(0, 0, 0, 0, 0, None, 0.0)
+            return WriterStats(self._opening.queued, 0, self._opening.dropped, 0, 0, None, 0.0)
         return self._worker.stats()
 
     @property

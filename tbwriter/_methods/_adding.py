@@ -6,7 +6,6 @@ The methods stand in groups, one class each, that `SummaryWriter` brings togethe
 from __future__ import annotations
 
 import struct
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -15,8 +14,9 @@ from typing import Any
 from tbwriter import _summary
 from tbwriter._async import Worker
 from tbwriter._entries import COALESCE_SECS, Item, Pending, size_of
+from tbwriter._methods._opening import Opening
 from tbwriter._queue import EntryQueue
-from tbwriter._settings import Settings
+from tbwriter._settings import CLOSE_SECS, Settings
 from tbwriter.errors import QueueFullError, SinkError, WriterClosedError
 
 
@@ -55,15 +55,16 @@ class Adding:
         limit = self._settings.max_tag_bytes
         self._budget = None if limit is None else _summary.Budget(limit)
         self._closed = False
-        self._opening = threading.Lock()
+        self._opening = Opening(self._settings.max_entries, self._settings.max_queue_bytes)
         self._worker: Worker | None = None
         self._queue = UNOPENED if self._settings.write_to_disk else _NOWHERE
 
     def _open(self) -> Worker:
-        worker = self._settings.open(owner=self)
+        return self._settings.open(owner=self)
+
+    def _begin(self, worker: Worker) -> None:
         self._worker = worker
         self._queue = worker.queue
-        return worker
 
     def _step(self, step: Any, tag: str) -> int:
         return _summary.as_step(self._default_step if step is None else step, tag)
@@ -143,10 +144,10 @@ class Adding:
                 raise WriterClosedError
             if not self._settings.write_to_disk:
                 return
-            with self._opening:
-                if self._worker is None:
-                    self._open()
-        assert self._worker is not None
+            self._opening.put((item, size, values), self._open, self._begin)
+            if self._closed and self._worker is not None:
+                self._worker.start_closing(CLOSE_SECS)  # what closed it found nothing to close
+            return
         self._worker.put(item, size, values)
 
 

@@ -5,7 +5,7 @@ Durability: see `Durability`; a sink reports the level it reached and never clai
 `OS` may wait for a network; `append` and `roll` never do.
 Segments: a run may be stored in several event files, one after the other. The event file decides what begins the
 next one, since it alone knows which metadata readers need there; a sink says when it wants one (`roll_due`), or that
-it must have one (`SegmentLostError`).
+it must have one (`SegmentLostError`), or that none would help (`RecordTooLargeError`).
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class Sink(Protocol):
 
         Raises:
             SegmentLostError: this segment takes no more; call `roll`, then append what was not accepted.
+            RecordTooLargeError: no segment takes the first record that was not accepted; append those behind it.
             OSError: try again later.
         """
 

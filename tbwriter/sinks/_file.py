@@ -20,7 +20,7 @@ import os
 import threading
 from dataclasses import replace
 
-from tbwriter.errors import SegmentLostError
+from tbwriter.errors import RecordTooLargeError, SegmentLostError
 from tbwriter.sinks._base import Durability, SinkStatus, whole_records
 from tbwriter.sinks._mounts import file_system, is_object_store, is_shared
 
@@ -173,17 +173,24 @@ class FileSink:
         self._fd = os.open(self._path, _OPEN_FLAGS)
 
     def _fail(self, exc: OSError, records: bytes) -> None:
-        """Count the error; raise SegmentLostError where trying again is no use."""
+        """Count the error; raise SegmentLostError or RecordTooLargeError where trying again is no use."""
         self._note(exc)
         self._failed = records
+        too_large = exc.errno == errno.EFBIG
         if self._shared:
+            if too_large:
+                with contextlib.suppress(OSError):  # what went in before will fit no better into the next file
+                    self._sync()
+                    self._synced = self._done
             self._done = self._synced
             self._cut(self._offset + self._done)
         self._eio = self._eio + 1 if exc.errno == errno.EIO else 0
-        # The largest file that the system allows: a new one takes more, unless this one is new itself.
         taken = self._offset + whole_records(records, min(self._done, len(records)))
-        full = exc.errno == errno.EFBIG and taken > len(self._header)
-        if exc.errno in _LOST or self._eio >= _MAX_REPEATED_EIO or full:
+        if too_large and taken <= len(self._header):
+            self._keep_whole_records()
+            raise RecordTooLargeError(f"{self._path}: {exc.strerror}") from exc
+        # At the largest size that the system allows, a new file takes more.
+        if exc.errno in _LOST or self._eio >= _MAX_REPEATED_EIO or too_large:
             self._eio = 0
             if exc.errno in _LOST and not self._is_in_place():
                 self._failed = b""  # nobody can read what went there: all of it comes again

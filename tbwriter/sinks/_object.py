@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tbwriter.errors import SegmentLostError
+from tbwriter.errors import RecordTooLargeError, SegmentLostError
 from tbwriter.sinks import _thinning
 from tbwriter.sinks._base import Durability, SinkStatus
 from tbwriter.sinks._credentials import without_user
@@ -159,10 +159,10 @@ class SpooledObjectSink:
         try:
             if choice.kept:
                 self._spool.append(choice.kept)
-        except SegmentLostError as lost:
+        except (SegmentLostError, RecordTooLargeError) as lost:
             accepted, left_out = choice.up_to(records, lost.accepted)
             self._leave_out(left_out)
-            raise SegmentLostError(str(lost), accepted) from lost
+            raise type(lost)(str(lost), accepted) from lost
         except OSError as exc:
             taken = self._end_early(records, choice) if exc.errno in _FULL else None
             if taken is None:

@@ -138,8 +138,12 @@ class DiskSpool:
         target = self._side(number, name)
         target.parent.mkdir(parents=True, exist_ok=True)
         part = self._path / f"{number}.part"
-        part.write_bytes(data)
-        os.replace(part, target)
+        try:
+            part.write_bytes(data)
+            os.replace(part, target)
+        except BaseException:
+            part.unlink(missing_ok=True)  # or each attempt would take what a full disk still has
+            raise
 
     def read_side(self, number: int, name: str) -> bytes:
         """Read another file."""

@@ -2,12 +2,10 @@
 
 import os
 import subprocess
-from typing import ClassVar
 
-import fsspec
 import pytest
+from away_store import AwayStore
 from event_files import read_bytes
-from fsspec.implementations.memory import MemoryFileSystem
 from needs import cannot_run
 from waiting import wait_until
 
@@ -16,32 +14,10 @@ from tbwriter import SummaryWriter
 COUNT = 1000
 
 
-class AwayStore(MemoryFileSystem):
-    """A store that can be away."""
-
-    protocol = "away-test"
-    store: ClassVar = {}
-    pseudo_dirs: ClassVar = [""]
-    away: ClassVar = False
-
-    @classmethod
-    def _strip_protocol(cls, path):
-        return "/" + path.removeprefix("away-test://").strip("/")
-
-    def pipe_file(self, path, value, mode="overwrite", **kwargs):
-        if AwayStore.away:
-            raise ConnectionError("away")
-        super().pipe_file(path, value)
-
-
-fsspec.register_implementation("away-test", AwayStore, clobber=True)
-
-
 @pytest.fixture
 def store():
     yield AwayStore
-    AwayStore.away = False
-    AwayStore.store.clear()
+    AwayStore.reset()
 
 
 def stored_values(store):

@@ -241,6 +241,7 @@ def test_errors_can_be_caught_by_one_base_and_by_their_builtin_kin():
         "QueueFullError": RuntimeError,
         "CorruptRecordError": ValueError,
         "TruncatedRecordError": tbwriter.CorruptRecordError,
+        "RecordTooLargeError": OSError,
         "SegmentLostError": OSError,
     }
     for name, base in kin.items():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from event_files import scalars, values
 from storage import PATIENCE_SECS, slow
+from waiting import wait_until
 
 from tbwriter import QueueFullError, WriterClosedError
 
@@ -225,6 +226,48 @@ def test_stored_arrays_make_room(held, gate):
         for step in range(3):
             writer.add_histogram("w", np.zeros(MIB // 4, np.float32), step)
     assert writer.stats().dropped == 0
+
+
+@pytest.fixture
+def stepwise(tmp_path, writer_at):
+    """Make a writer whose storage takes a call for each `passes.release()`."""
+    passes = threading.Semaphore(0)
+
+    def make(**options):
+        return writer_at(slow(tmp_path, lambda _: passes.acquire()), flush_secs=3600.0, **options), passes
+
+    yield make
+    passes.release(10_000)
+
+
+def test_what_is_stored_makes_room_before_all_that_was_taken_is(stepwise):
+    """Or slow storage that keeps up would look like one that hangs: a queue takes it longer than `block_secs`."""
+    writer, passes = stepwise(max_queue_bytes=4 * MIB, block_secs=3600.0)
+    writer.add_scalar("first", 0.0, 0)
+    writer.flush(timeout=0)
+    wait_until(lambda: not writer._worker.queue.entries, within=PATIENCE_SECS)
+    for step in range(3):  # taken together, when the first is stored
+        writer.add_tensor("t", np.zeros(MIB, np.uint8), step)
+    waiting = threading.Thread(target=writer.add_tensor, args=("t", np.zeros(MIB, np.uint8), 3), daemon=True)
+    waiting.start()
+    passes.release(3)  # the first, its flush, and one of the three
+    waiting.join(PATIENCE_SECS)
+    assert not waiting.is_alive()
+    stats = writer.stats()
+    assert (stats.written, stats.dropped) == (2, 0)
+
+
+def test_room_that_is_made_piece_by_piece_is_no_more_than_there_was(stepwise):
+    """What is small may take more beside what is large, and only there."""
+    size = 32 * 1024
+    writer, passes = stepwise(max_queue_bytes=4 * MIB, on_full="drop")
+    for _ in range(20):
+        before = writer.stats()
+        while writer.stats().dropped == before.dropped:
+            writer.add_tensor("t", np.zeros(size, np.uint8), 0)
+        assert writer.stats().queued * size <= 4 * MIB
+        passes.release(2)  # one may be a flush
+        wait_until(lambda before=before: writer.stats().written > before.written, within=PATIENCE_SECS)
 
 
 def test_an_array_that_is_larger_than_the_queue_is_let_in_alone(held, gate, tmp_path):

@@ -1,5 +1,6 @@
 """The worker: flush as a barrier, the timer, outages, faults, close, threads, garbage collection."""
 
+import dataclasses
 import errno
 import gc
 import logging
@@ -9,6 +10,7 @@ import signal
 import threading
 import time
 import weakref
+from collections import Counter
 from contextlib import contextmanager, suppress
 
 import numpy as np
@@ -886,6 +888,14 @@ class Slow:
         return []
 
 
+class Unencodable:
+    tag = "unencodable"
+    nbytes = 0
+
+    def values(self, first):
+        raise ValueError("no")
+
+
 def test_a_call_that_waits_for_an_encoding_waits_for_no_storage(writer_at, gate, tmp_path):
     writer = writer_at(tmp_path, max_queue_bytes=1 << 20, block_secs=0.2)
     gate.shut()
@@ -1015,6 +1025,48 @@ def test_queued_counts_values_too(hung):
     writer = hung()
     writer.add_metrics({"b": 1.0, "c": 2.0}, 1)
     assert writer.stats().queued == 2
+
+
+def test_the_counters_add_up_at_any_moment_of_the_worker(tmp_path, writer_at, faults):
+    """Looked at within every call that the worker makes: each value is queued, written or dropped."""
+    sums, lowest = Counter(), []
+
+    def look(*_):
+        # With the queue's lock held by this thread, no other one could look.
+        if lowest and not writer._worker.queue._lock._is_owned():
+            stats = writer.stats()
+            sums[stats.queued + stats.written + stats.dropped] += 1
+            lowest[0] = min(lowest[0], stats.queued, stats.written, stats.dropped)
+
+    threading.setprofile(look)
+    try:
+        writer = writer_at(faulty(tmp_path, faults), flush_secs=NEVER_SECS)
+    finally:
+        threading.setprofile(None)
+    (tmp_path / "run").joinpath("m_b").write_bytes(b"")  # where a sub-run's directory should be
+    for step in range(30):
+        writer.add_scalar("a", 1.0, step)
+        writer.add_metrics({"b": 1.0, "c": 2.0}, step)
+        writer.add_scalars("m", {"a": 1.0, "b": 1.0}, step)
+        writer.add_text("t", "words", step)
+    writer.add_scalar_series("s", np.zeros(200), np.arange(200))
+    entry = Pending(Unencodable(), 0, 1.0)
+    writer._put(entry, size_of(entry))
+    lowest.append(0)
+    assert writer.flush(PATIENCE_SECS)
+    assert writer.stats().dropped == 31
+    faults.error = RuntimeError("a fault of the sink")
+    lowest.clear()
+    for step in range(300):
+        writer.add_scalar("a", 1.0, step)
+    before, total = dict(sums), sum(dataclasses.astuple(writer.stats())[:3])
+    lowest.append(0)
+    writer.flush(timeout=0.5)
+    wait_until(lambda: writer.stats().queued == 0, within=PATIENCE_SECS)
+    lowest.clear()
+    assert set(before) == {30 * 6 + 201}
+    assert set(sums) - set(before) == {total}
+    assert min(sums.values()) > 100
 
 
 def test_the_counters_cannot_be_changed(writer_at, tmp_path):

@@ -15,6 +15,7 @@ from tbwriter import (
     EventFileWriter,
     FileWriter,
     QueueFullError,
+    RecordTooLargeError,
     Report,
     SegmentLostError,
     Sink,
@@ -145,7 +146,7 @@ def catch(act: Callable[[], None]) -> int | None:
         return exc.offset
     except CorruptRecordError as exc:
         return exc.offset
-    except SegmentLostError as exc:
+    except (SegmentLostError, RecordTooLargeError) as exc:
         return exc.accepted
     except SinkError as exc:
         return exc.errno

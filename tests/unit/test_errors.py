@@ -4,7 +4,14 @@ import pickle
 
 import pytest
 
-from tbwriter import CorruptRecordError, SegmentLostError, SinkError, TruncatedRecordError, WriterClosedError
+from tbwriter import (
+    CorruptRecordError,
+    RecordTooLargeError,
+    SegmentLostError,
+    SinkError,
+    TruncatedRecordError,
+    WriterClosedError,
+)
 
 
 @pytest.mark.parametrize(
@@ -14,6 +21,7 @@ from tbwriter import CorruptRecordError, SegmentLostError, SinkError, TruncatedR
         CorruptRecordError("damaged", 17),
         TruncatedRecordError("cut off", 17),
         SegmentLostError("deleted", 5),
+        RecordTooLargeError("too large", 5),
         SinkError(28, "no space"),
     ],
     ids=lambda error: type(error).__name__,
