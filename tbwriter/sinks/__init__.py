@@ -9,6 +9,7 @@ Over 300 lines: for each question about a place (open, list, read, is it a file)
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
 
@@ -36,6 +37,7 @@ __all__ = [
     "Sink",
     "SinkStatus",
     "defaults",
+    "is_directory",
     "is_file",
     "join",
     "list_names",
@@ -43,10 +45,14 @@ __all__ = [
     "normalise",
     "open_file",
     "open_sink",
+    "patience",
     "put_file",
     "read_file",
     "register_sink",
+    "remote_entries",
+    "remote_info",
     "ship",
+    "upload",
     "without_user",
 ]
 
@@ -72,6 +78,8 @@ class Defaults(NamedTuple):
 # wrongly gets over it with the next one.
 _LOCAL = Defaults(1.0, 1 << 30)
 _SHARED = Defaults(5.0, 256 << 20)
+# To open a place takes 10 s at most, with what is not counted one by one.
+_OPEN_SECS = 9.5
 ENTRY_POINTS = "tbwriter.sinks"
 """The group of entry points in which a package names a scheme and where its (opener, lister) is."""
 # What fsspec knows and nobody can write to, or only over another file system.
@@ -204,8 +212,26 @@ def list_names(url: str, storage_options: Mapping[str, Any] | None = None) -> li
         return []
 
 
+def patience(url: str) -> float:
+    """Import what a normalised path or URL needs; return until when, on the monotonic clock, opening it may wait.
+
+    Raises:
+        ImportError: the driver is missing.
+    """
+    if _is_object_store(url):
+        from tbwriter.sinks._store import load
+
+        load(url.split("://", 1)[0])
+    return time.monotonic() + _OPEN_SECS
+
+
 def names_before(
-    url: str, storage_options: Mapping[str, Any] | None = None, *, spool_dir: str | None = None, probe: bool = True
+    url: str,
+    storage_options: Mapping[str, Any] | None = None,
+    *,
+    spool_dir: str | None = None,
+    probe: bool = True,
+    until: float | None = None,
 ) -> tuple[list[str], bool]:
     """Return the names after which a new event file must sort, and whether these are all.
 
@@ -216,6 +242,7 @@ def names_before(
         storage_options: as in `open_sink`.
         spool_dir: as in `open_sink`.
         probe: False asks no object store.
+        until: as `patience` returned it; None begins with this call.
 
     Raises:
         OSError: the directory cannot be listed.
@@ -224,14 +251,17 @@ def names_before(
         return list_names(url, storage_options), True
     from tbwriter.sinks import _object
 
-    found = _object.list_remote(_store_of(url, storage_options), url) if probe else None
+    until = patience(url) if until is None else until
+    found = _object.list_remote(_store_of(url, storage_options, until), url, until) if probe else None
     return [*(found or ()), *_object.waiting_names(url, spool_dir)], found is not None
 
 
-def _store_of(url: str, storage_options: Mapping[str, Any] | None) -> Store:
-    from tbwriter.sinks._store import store_for  # what it brings is for URLs only
+def _store_of(url: str, storage_options: Mapping[str, Any] | None, until: float | None = None) -> Store:
+    from tbwriter.sinks import _store  # what it brings is for URLs only
 
-    return store_for(url, storage_options)
+    if until is None:
+        return _store.store_for(url, storage_options)
+    return _store.store_for(url, storage_options, within=_store.at_most(_store.DRIVER_SECS, until))
 
 
 def _is_object_store(url: str) -> bool:
@@ -247,6 +277,54 @@ def is_file(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
         fs, path = _file_system(url, storage_options)
         return bool(fs.isfile(path))
     return os.path.isfile(url)
+
+
+def is_directory(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
+    """Say whether a normalised path or URL names a directory."""
+    if _is_object_store(url):
+        return _store_of(url, storage_options).is_directory(url)
+    if _urls.URL.match(url):
+        fs, path = _file_system(url, storage_options)
+        return bool(fs.isdir(path))
+    return os.path.isdir(url)
+
+
+def remote_info(url: str, storage_options: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    """Return what fsspec's driver tells of the file at a URL: its size and more, under each driver's own keys.
+
+    Raises:
+        OSError: there is none, or it cannot be asked.
+    """
+    if _is_object_store(url):
+        return _store_of(url, storage_options).info(url)
+    fs, path = _file_system(url, storage_options)
+    return cast("Mapping[str, Any]", fs.info(path))
+
+
+def remote_entries(url: str, storage_options: Mapping[str, Any] | None = None) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the names of all that is directly below a URL, with what the driver tells of each.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    if _is_object_store(url):
+        return _store_of(url, storage_options).entries(url)
+    fs, path = _file_system(url, storage_options)
+    return [(about["name"].rstrip("/").rsplit("/", 1)[-1], about) for about in fs.ls(path, detail=True)]
+
+
+def upload(local: str, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
+    """Store a local file at a URL.
+
+    Raises:
+        OSError: it cannot be stored.
+    """
+    if _is_object_store(url):
+        _store_of(url, storage_options).upload(local, url)
+        return
+    fs, path = _file_system(url, storage_options)
+    fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+    fs.put_file(local, path)
 
 
 def open_file(url: str, storage_options: Mapping[str, Any] | None = None) -> BinaryIO:
@@ -266,6 +344,8 @@ def open_file(url: str, storage_options: Mapping[str, Any] | None = None) -> Bin
 def _file_system(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
     import fsspec  # only when a URL asks for it
 
+    if url.startswith("memory://"):  # in which fsspec's reading of URLs would see chains
+        return fsspec.filesystem("memory", **(storage_options or {})), "/" + url.removeprefix("memory://").strip("/")
     return cast("tuple[Any, str]", fsspec.core.url_to_fs(url, **(storage_options or {})))
 
 
@@ -279,6 +359,7 @@ def open_sink(
     policy: SegmentPolicy | None = None,
     probe: bool = True,
     shipper: Shipper = "thread",
+    until: float | None = None,
 ) -> Sink:
     """Open the sink that serves `url` and begin the segment `name` in it.
 
@@ -292,6 +373,8 @@ def open_sink(
         probe: wait, a few seconds at most, for an object store's first answer, so that a wrong bucket or key is an
             error here; False does not, and such an error is only logged.
         shipper: "process" starts a small process that ships what is left when this one was killed.
+        until: a moment of the monotonic clock, until which all of this may wait for an object store; None is 10 s from
+            now, or from when its driver is imported.
 
     Raises:
         ValueError: nothing serves `url`. ImportError: the store's driver is missing. FileExistsError: `name` exists.
@@ -306,15 +389,17 @@ def open_sink(
             return backend.open(place, name, header, options)
         from tbwriter.sinks._object import SpooledObjectSink
 
+        until = patience(place) if until is None else until
         return SpooledObjectSink(
             place,
             name=name,
             header=header,
-            store=_store_of(place, options),
+            store=_store_of(place, options, until),
             spool_dir=None if spool_dir is None else os.fspath(spool_dir),
             policy=policy,
             probe=probe,
             shipper=shipper,
+            until=until,
         )
     _refuse_options(place, options)
     return FileSink(place, name=name, header=header)

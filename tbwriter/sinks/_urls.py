@@ -138,6 +138,8 @@ def tidied(text: str, what: str, *, needs_host: bool) -> str:
     scheme = scheme.lower()
     if _CONTROL.search(rest):
         raise ValueError(f"{what} {_shown(text)} holds a control character; want a URL without")
+    if "\\" in rest:
+        raise ValueError(f"{what} {_shown(text)} holds a backslash, which many stores take for a slash; want a '/'")
     try:
         rest.encode()
     except UnicodeEncodeError as exc:

@@ -181,6 +181,7 @@ def test_a_rank_that_is_none_is_refused(tmp_path, rank):
         ("ftp:///run", ValueError, r"has no host and port as URLs have them"),
         ("smb://host/", ValueError, r"names no share; want smb://<server>/<share>/<directory>"),
         ("s3://buc\nket/run", ValueError, r"'s3://buc\\nket/run' holds a control character"),
+        ("s3://bucket/a\\b", ValueError, r"holds a backslash, which many stores take for a slash; want a '/'"),
         ("s3://bucket/\ud800", ValueError, r"'s3://bucket/\\ud800' cannot be stored as UTF-8"),
         ("s3://bucket/a/../b", ValueError, r"has the part '\.\.', which stores do not follow"),
         ("memory://", ValueError, r"names no directory; want memory://<directory>"),
