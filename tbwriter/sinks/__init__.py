@@ -17,6 +17,7 @@ from tbwriter.sinks import _urls
 from tbwriter.sinks._base import Durability, Sink, SinkStatus
 from tbwriter.sinks._credentials import without_user
 from tbwriter.sinks._file import FileSink
+from tbwriter.sinks._local_names import local
 from tbwriter.sinks._memory import MemorySink
 from tbwriter.sinks._mounts import file_system, is_shared
 from tbwriter.sinks._policy import SegmentPolicy
@@ -41,6 +42,7 @@ __all__ = [
     "is_file",
     "join",
     "list_names",
+    "local",
     "names_before",
     "normalise",
     "open_file",
@@ -190,7 +192,7 @@ def join(url: str, *parts: str) -> str:
     """Return the place `parts` below `url`, a normalised path or URL."""
     if _urls.URL.match(url):
         return "/".join([url.rstrip("/"), *parts])
-    return os.path.join(url, *parts)
+    return os.path.join(url, *map(local, parts))
 
 
 def list_names(url: str, storage_options: Mapping[str, Any] | None = None) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from tbwriter.sinks._credentials import hide
+from tbwriter.sinks._local_names import local
 
 _NAME = r"[A-Za-z][A-Za-z0-9_+.-]*"
 URL = re.compile(rf"({_NAME})://")
@@ -71,7 +72,7 @@ def path_of(text: str, what: str, is_scheme: Callable[[str], bool], *, was_path:
         was_path: the user gave a pathlib.Path or its like.
 
     Raises:
-        ValueError: it was meant as a URL, or the file system's encoding cannot hold it.
+        ValueError: it was meant as a URL, or holds a lone surrogate.
     """
     if _CHAIN.match(text):
         raise ValueError(f"{what} {_shown(text)} is a chain of file systems; want the URL of the last one alone")
@@ -93,13 +94,10 @@ def path_of(text: str, what: str, is_scheme: Callable[[str], bool], *, was_path:
     if "://" in text:
         raise ValueError(f"{what} {_shown(text)} holds a URL and does not begin with its scheme; want the URL alone")
     try:
-        os.fsencode(text)
+        path = local(text)
     except UnicodeEncodeError as exc:
-        raise ValueError(
-            f"{what} {_shown(text)} cannot be a path in this system's encoding, {exc.encoding}; want another name, or "
-            f"run Python with PYTHONUTF8=1"
-        ) from exc
-    return os.path.abspath(os.path.expanduser(text))
+        raise ValueError(f"{what} {_shown(text)} has no form in bytes: {exc.reason}; want another name") from exc
+    return os.path.abspath(os.path.expanduser(path))
 
 
 def path_of_url(text: str, what: str) -> str:

@@ -472,3 +472,43 @@ wait_for_parent()
     (report,) = tbwriter.ship(behind_proxy.spool, storage_options=behind_proxy.options)
     assert report.error is None
     assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(30))
+
+
+def test_names_that_the_systems_encoding_cannot_hold_come_through_the_spool(behind_proxy, proxy, tmp_path):
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    code = r"""
+assert sys.getfilesystemencoding() == "ascii"
+url += "/\u8fd0\u884c"
+writer = make(filename_suffix=".\u540e")
+writer.add_embedding([[1.0, 2.0]], tag="\u8bcd")
+assert writer.flush(30)
+say("ready")
+wait_for_parent()
+writer.add_scalar("\u635f\u5931", 1.0, 1)
+writer.add_scalars("\u635f\u5931", {"\u8bad\u7ec3": 1.0}, 1)
+writer.add_embedding([[1.0, 2.0]], tag="\u8bcd", global_step=2)
+writer.flush(0.5)
+writer.close(0.1)
+assert writer.stats().dropped == 0
+"""
+    with child(behind_proxy, code, env=ascii_only) as first:
+        first.hears("ready")
+        proxy.fault = "503"
+        first.go_on()
+        assert first.end().returncode == 0
+    proxy.fault = None
+    shipped = """
+import tbwriter
+print({report.error for report in tbwriter.ship(spool, storage_options={"endpoint_url": endpoint})})
+"""
+    out = run_well(WRITE + shipped, behind_proxy.url, behind_proxy.options["endpoint_url"], behind_proxy.spool,
+                   env=ascii_only)  # fmt: skip
+    assert out == "{None}\n"
+    seen = behind_proxy.download(tmp_path / "seen") / "运行"
+    assert steps(seen, "损失") == [1]
+    assert steps(seen / "损失_训练", "损失") == [1]
+    assert [name for name in behind_proxy.names() if "/词/" in name] == [
+        "运行/00000/词/tensors.tsv",
+        "运行/00002/词/tensors.tsv",
+    ]
+    assert behind_proxy.spooled() == []
