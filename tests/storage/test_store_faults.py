@@ -512,3 +512,56 @@ print({report.error for report in tbwriter.ship(spool, storage_options={"endpoin
         "运行/00002/词/tensors.tsv",
     ]
     assert behind_proxy.spooled() == []
+
+
+NO_SHIPPER = {
+    "no program may be started": """
+def refuse(event, arguments):
+    if event == "subprocess.Popen":
+        raise PermissionError(1, "not here")
+sys.addaudithook(refuse)
+""",
+    "no process may be made": """
+import _posixsubprocess, subprocess
+def fork_exec(*_):
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+_posixsubprocess.fork_exec = subprocess._fork_exec = fork_exec
+subprocess._USE_POSIX_SPAWN = subprocess._USE_VFORK = False
+""",
+    "Python does not know where it is": "sys.executable = None",
+    "Python is gone": "sys.executable = '/no/such/python'",
+    "it ends at once": "sys.executable = '/bin/false'",
+}
+
+
+@pytest.mark.parametrize("reason", NO_SHIPPER)
+def test_where_no_shipper_process_can_be_had_the_training_goes_on_without_and_leaves_nothing(s3, tmp_path, reason):
+    code = """
+writer = make(shipper="process")
+for step in range(5):
+    write(step, step + 1)
+    writer.add_scalars("sub", {f"key{step}": 1.0}, step)
+    writer.flush(30)
+writer.close()
+"""
+    with child(s3, NO_SHIPPER[reason] + code) as program:
+        ended = program.end()
+    assert ended.returncode == 0, ended.err
+    assert "Traceback" not in ended.err
+    # One that starts and ends may be noticed or not.
+    assert ended.err.count("shipper='process' cannot be had") == 1 or reason == "it ends at once"
+    seen = s3.download(tmp_path / "seen")
+    assert steps(seen, "loss") == list(range(5))
+    assert len(list(seen.glob("sub_key*"))) == 5
+    assert list(s3.spool.iterdir()) == []
+
+
+def test_options_that_no_other_process_can_have_are_no_error(light_s3, said, monkeypatch):
+    from tbwriter.sinks import _shipper
+
+    monkeypatch.setattr(_shipper, "_told", threading.Event())
+    light_s3.options["client_kwargs"] = {"region_name": type("Local", (str,), {})("us-east-1")}
+    with make(light_s3, shipper="process") as writer:
+        write(writer, 0, 5)
+        assert writer.flush(30)
+    assert ["cannot be had" in line for line in said()] == [True]
