@@ -214,9 +214,12 @@ class Store:
     def _wait(
         self, call: Coroutine[Any, Any, _T], secs: float, started: Callable[[Future[Any]], object] = lambda _: None
     ) -> _T:
-        future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(call, secs), io_loop())
+        future = asyncio.run_coroutine_threadsafe(_ended(call, secs), io_loop())
         started(future)
-        return future.result()
+        task = future.result()
+        if task is None:
+            raise TimeoutError(f"no answer within {secs:g} s")
+        return task.result()
 
     def names(self, url: str) -> list[str]:
         """Return the names of the files directly below a URL; [] for none."""
@@ -438,6 +441,24 @@ def knows(scheme: str) -> bool:
     from fsspec.registry import known_implementations, registry
 
     return scheme in known_implementations or scheme in registry
+
+
+async def _ended(call: Coroutine[Any, Any, _T], secs: float) -> asyncio.Task[_T] | None:
+    """Return the task of `call` when it has ended, None where it does not in time.
+
+    Raises nothing but CancelledError: what a cancelled task raises, as one that is refused at that moment, nobody asks
+    for, and asyncio would print it.
+    """
+    task = asyncio.ensure_future(call)
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    try:
+        done, _ = await asyncio.wait({task}, timeout=secs)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+    return task if done else None
 
 
 def at_most(secs: float, until: float) -> float:

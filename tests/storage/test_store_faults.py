@@ -93,6 +93,31 @@ def test_an_outage_in_mid_run_loses_nothing(behind_proxy, proxy, tmp_path, said,
         ]
 
 
+@pytest.mark.parametrize("fault", ["early 403", "early 404"])
+def test_a_store_that_refuses_in_mid_run_prints_nothing_but_our_lines(behind_proxy, proxy, fault):
+    """Also where it answers before it has read what is sent, as the real one does."""
+    code = """
+import gc
+writer = make()
+say("ready")
+wait_for_parent()
+for step in range(3):
+    writer.add_text("text", "x" * 2_000_000, step)
+    writer.flush(0.3)
+    gc.collect()
+writer.close(0.3)
+gc.collect()
+"""
+    with child(behind_proxy, code) as first:
+        first.hears("ready")
+        proxy.fault = fault
+        first.go_on()
+        ended = first.end()
+    assert ended.returncode == 0
+    told = [line.split(": ")[1].split(" ")[0] for line in ended.err.splitlines()]
+    assert told == ["the", "closed"], ended.err
+
+
 def test_a_store_that_is_down_at_construction_does_not_stop_the_training(behind_proxy, proxy, tmp_path, said):
     proxy.fault = "reset"
     with make(behind_proxy) as writer:
