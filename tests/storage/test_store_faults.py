@@ -5,7 +5,7 @@ import signal
 import threading
 
 import pytest
-from children import Child, run_well
+from children import Child, environment, run_well
 from event_files import read_bytes, steps
 from test_writer_on_s3 import make, spooled, write
 from waiting import wait_until
@@ -590,3 +590,42 @@ def test_options_that_no_other_process_can_have_are_no_error(light_s3, said, mon
         write(writer, 0, 5)
         assert writer.flush(30)
     assert ["cannot be had" in line for line in said()] == [True]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_writers_made_in_and_sent_to_a_process_of_multiprocessing_have_stored_everything_at_its_end(
+    light_s3, tmp_path, method
+):
+    (tmp_path / "job.py").write_text(
+        "from tbwriter import SummaryWriter\n"
+        "def log(sent, url, options):\n"
+        "    global own\n"
+        "    own = SummaryWriter(url + '/own', flush_secs=3600, **options)\n"
+        "    for writer in (own, sent):\n"
+        "        for step in range(5):\n"
+        "            writer.add_scalar('child', float(step), step)\n"
+    )
+    code = f"""
+import multiprocessing
+sys.path.insert(0, {str(tmp_path)!r})
+import job
+writer = make()
+write(0, 3)
+options = {{"storage_options": {{"endpoint_url": endpoint}}, "spool_dir": spool}}
+process = multiprocessing.get_context("{method}").Process(target=job.log, args=(writer, url, options))
+process.start()
+process.join(50)
+assert process.exitcode == 0, process.exitcode
+write(3, 5)
+writer.close()
+"""
+    paths = {"PYTHONPATH": f"{tmp_path}:{environment()['PYTHONPATH']}"}
+    with child(light_s3, code, env=paths) as program:
+        ended = program.end()
+    assert (ended.returncode, "Traceback" in ended.err) == (0, False), ended.err
+    seen = light_s3.download(tmp_path / "seen")
+    assert steps(seen, "loss") == list(range(5))
+    assert steps(seen / "own", "child") == list(range(5))
+    # A forked copy does nothing, and says so; one that was pickled writes a file of its own.
+    assert steps(seen, "child") == ([] if method == "fork" else list(range(5)))
+    assert light_s3.spooled() == []
