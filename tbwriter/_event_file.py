@@ -118,12 +118,13 @@ class EventFile:
         """Of these, what a full spool did not take."""
         self.bytes = 0
         """What was stored, headers included, in bytes."""
+        until = sinks.patience(place.url)
         existing, complete = sinks.names_before(
-            place.url, place.storage_options, spool_dir=place.spool_dir, probe=place.probe
+            place.url, place.storage_options, spool_dir=place.spool_dir, probe=place.probe, until=until
         )
         starts = session_starts(existing if complete else None, purge_step) if place.marks_sessions else []
         header = self._header(starts)
-        self._sink = self._open(existing, header)
+        self._sink = self._open(existing, header, until)
         self.second = second_of(self._sink.name)
         """Which the name of the first file carries."""
         self._file_bytes = self._header_bytes = self.bytes = len(header)
@@ -322,7 +323,7 @@ class EventFile:
                 previous = None
         return make(self._next_name(existing, None))  # or the sink means something else by it
 
-    def _open(self, existing: list[str], header: bytes) -> sinks.Sink:
+    def _open(self, existing: list[str], header: bytes, until: float) -> sinks.Sink:
         place = self._place
         return self._create(
             existing,
@@ -335,6 +336,7 @@ class EventFile:
                 spool_dir=place.spool_dir,
                 probe=place.probe,
                 shipper=place.shipper,
+                until=until,
             ),
         )
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from tbwriter import _record, _summary, _tree, sinks
+from tbwriter import _record, _summary, sinks
 from tbwriter._summary import Alike, Outliner, RawEvent, RawValue
 from tbwriter._tree import Directory, Found
 
@@ -75,7 +75,7 @@ class NewFile:
         if self._remote:
             if not self._replace and sinks.is_file(self._path, self._options):
                 raise FileExistsError(f"{self._path} exists")
-            _tree.upload(self._temporary, self._path, self._options)
+            sinks.upload(self._temporary, self._path, self._options)
             return
         if self._replace and os.path.exists(self._path):
             shutil.copymode(self._path, self._temporary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import logging
 import math
 import os
@@ -133,7 +134,8 @@ class Settings:
             runs = Runs(place, purge_step=self.purge_step, clock=time.time, coalesce=self.coalesce)
         except OSError as exc:
             where = sinks.without_user(self.url)
-            raise SinkError(exc.errno, f"log_dir {where!r}: cannot create an event file: {exc}") from exc
+            hint = "; want shorter names" if exc.errno == errno.ENAMETOOLONG else ""
+            raise SinkError(exc.errno, f"log_dir {where!r}: cannot create an event file: {exc}{hint}") from exc
         if _live.has_open(self.url):
             _log.warning(
                 "%s: another writer of this process is open there. TensorBoard's Python reader then leaves the older "
@@ -178,7 +180,7 @@ def directory(
         where = os.path.join("runs", f"{stamp}_{host_name()}{comment}")
     elif comment:
         raise ValueError(f"comment={comment!r} names the default directory and means nothing beside log_dir={where!r}")
-    url = sinks.normalise(where)
+    url = sinks.normalise(where, "log_dir" if logdir is None else "logdir")
     if rank is None:
         return url
     if not isinstance(rank, (int, np.integer)) or not 0 <= rank <= _MAX_RANK:
@@ -220,7 +222,7 @@ def _path(name: str, value: Any) -> str:
         path = os.fspath(value)
     except Exception as exc:  # a TypeError, or whatever a foreign __fspath__ raises
         raise TypeError(f"{name} must be a path, got {describe(value)}") from exc
-    return os.path.abspath(os.path.expanduser(check_text(path, name)))
+    return os.path.abspath(os.path.expanduser(sinks.local(check_text(path, name))))
 
 
 def _one_of(name: str, value: Any, known: tuple[str, ...]) -> str:

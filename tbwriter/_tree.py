@@ -63,13 +63,13 @@ def walk(place: str, storage_options: Mapping[str, Any] | None = None) -> Iterat
         FileNotFoundError: nothing is there.
         OSError: it cannot be asked; below it, such a directory is yielded with its error.
     """
-    listing = _Local() if "://" not in place else _Remote(place, storage_options)
+    listing = _Local() if "://" not in place else _Remote(storage_options)
     if sinks.is_file(place, storage_options):
         found = listing.file(place)
         mindspore = MINDSPORE_MARK in found.name
         yield Directory(place, ".", () if mindspore else (found,), (found,) if mindspore else ())
         return
-    if not listing.is_directory(place):
+    if not sinks.is_directory(place, storage_options):
         raise FileNotFoundError(f"nothing is at {place!r}")
     waiting = [(place, ".")]
     while waiting:
@@ -93,20 +93,7 @@ def look(path: str, storage_options: Mapping[str, Any] | None = None) -> Found:
     Raises:
         OSError: it cannot be asked.
     """
-    return (_Local() if "://" not in path else _Remote(path, storage_options)).file(path)
-
-
-def upload(local: str, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
-    """Store a local file at a URL.
-
-    Raises:
-        OSError: it cannot be stored.
-    """
-    import fsspec
-
-    fs, path = fsspec.core.url_to_fs(url, **(storage_options or {}))
-    fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
-    fs.put_file(local, path)
+    return (_Local() if "://" not in path else _Remote(storage_options)).file(path)
 
 
 class _Local:
@@ -114,9 +101,6 @@ class _Local:
 
     def __init__(self) -> None:
         self._seen: set[tuple[int, int]] = set()  # directories; links can make circles
-
-    def is_directory(self, path: str) -> bool:
-        return os.path.isdir(path)
 
     def file(self, path: str) -> Found:
         known = os.stat(path)
@@ -144,22 +128,15 @@ class _Local:
 class _Remote:
     """What fsspec reaches."""
 
-    def __init__(self, url: str, storage_options: Mapping[str, Any] | None) -> None:
-        import fsspec  # only when a URL asks for it
-
-        self._scheme = url.split("://", 1)[0]
-        self._fs, _ = fsspec.core.url_to_fs(url, **(storage_options or {}))
-
-    def is_directory(self, path: str) -> bool:
-        return bool(self._fs.isdir(path))
+    def __init__(self, storage_options: Mapping[str, Any] | None) -> None:
+        self._options = storage_options
 
     def file(self, path: str) -> Found:
-        return self._found(path, self._fs.info(path))
+        return self._found(path, sinks.remote_info(path, self._options))
 
     def entries(self, path: str) -> tuple[list[str], list[Found]]:
         directories, files = [], []
-        for known in self._fs.ls(path, detail=True):
-            name = known["name"].rstrip("/").rsplit("/", 1)[-1]
+        for name, known in sinks.remote_entries(path, self._options):
             if known["type"] == "directory":
                 directories.append(name)
             elif name:

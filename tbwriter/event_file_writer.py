@@ -50,7 +50,7 @@ class EventFileWriter(EventMethods):
         spool_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         settings = Settings.checked(
-            url=sinks.normalise(logdir),
+            url=sinks.normalise(logdir, "logdir"),
             purge_step=None,
             max_queue=max_queue_size,
             flush_secs=flush_secs,

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from tbwriter import _scan, _tree, reader, sinks
+from tbwriter import _scan, reader, sinks
 from tbwriter._scan import Bulk
 from tbwriter._tree import Directory
 from tbwriter.cli import _common, _writing
@@ -97,7 +97,7 @@ def export(
             made = _parts(work, engine, scheduler, min(jobs, len(runs)))
             _join(_telling(made, runs, advance), whole, chosen)
         if "://" in target:
-            _tree.upload(whole, target, options)
+            sinks.upload(whole, target, options)
         else:
             os.replace(whole, target)
 

@@ -9,13 +9,15 @@ Over 300 lines: for each question about a place (open, list, read, is it a file)
 from __future__ import annotations
 
 import os
-import re
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
 
+from tbwriter.sinks import _urls
 from tbwriter.sinks._base import Durability, Sink, SinkStatus
 from tbwriter.sinks._credentials import without_user
 from tbwriter.sinks._file import FileSink
+from tbwriter.sinks._local_names import local
 from tbwriter.sinks._memory import MemorySink
 from tbwriter.sinks._mounts import file_system, is_shared
 from tbwriter.sinks._policy import SegmentPolicy
@@ -36,17 +38,23 @@ __all__ = [
     "Sink",
     "SinkStatus",
     "defaults",
+    "is_directory",
     "is_file",
     "join",
     "list_names",
+    "local",
     "names_before",
     "normalise",
     "open_file",
     "open_sink",
+    "patience",
     "put_file",
     "read_file",
     "register_sink",
+    "remote_entries",
+    "remote_info",
     "ship",
+    "upload",
     "without_user",
 ]
 
@@ -54,14 +62,6 @@ PathLike = os.PathLike[str]
 Opener = Callable[[str, str, bytes, Mapping[str, Any]], Sink]
 Shipper = Literal["thread", "process"]
 Lister = Callable[[str, Mapping[str, Any]], list[str]]
-
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]*)://")
-# fsspec's file systems over others, such as "simplecache::s3://bucket".
-_CHAIN = re.compile(r"[A-Za-z][A-Za-z0-9_+.-]*::([A-Za-z][A-Za-z0-9_+.-]*::)*[A-Za-z][A-Za-z0-9_+.-]*://")
-# pathlib and os.path.normpath turn "s3://bucket" into "s3:/bucket". Only schemes of storage: "run:/x" is a path.
-_COLLAPSED = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]+):(?:/(?!/)|$)")
-# Beside what is served: of others' storage.
-_SCHEMES_OF_OTHERS = frozenset({"file", "http", "https", "cos", "cosn", "tos"})
 
 
 class Defaults(NamedTuple):
@@ -80,9 +80,17 @@ class Defaults(NamedTuple):
 # wrongly gets over it with the next one.
 _LOCAL = Defaults(1.0, 1 << 30)
 _SHARED = Defaults(5.0, 256 << 20)
+# To open a place takes 10 s at most, with what is not counted one by one.
+_OPEN_SECS = 9.5
 ENTRY_POINTS = "tbwriter.sinks"
 """The group of entry points in which a package names a scheme and where its (opener, lister) is."""
-_READ_ONLY = frozenset({"data", "github", "git", "http", "https", "jupyter", "reference", "tar", "zip"})
+# What fsspec knows and nobody can write to, or only over another file system.
+_NOT_WRITTEN = frozenset(
+    {
+        *("blockcache", "cached", "data", "dir", "filecache", "git", "github", "http", "https", "jupyter"),
+        *("libarchive", "reference", "simplecache", "tar", "zip"),
+    }
+)
 
 
 class _Backend(NamedTuple):
@@ -116,59 +124,47 @@ def register_sink(scheme: str, opener: Opener, lister: Lister) -> None:
             `header`. Raises FileExistsError when there is such a segment, OSError when storage fails.
         lister: called as lister(url, storage_options); returns the names of the files at `url`, [] for none.
     """
-    if not _SCHEME.fullmatch(scheme + "://") or scheme == "file":
+    if not _urls.URL.fullmatch(scheme + "://") or scheme in _urls.LOCAL:
         raise ValueError(f"scheme must be letters, digits, '+', '.' or '-', and not 'file', got {scheme!r}")
     _backends[scheme] = _Backend(opener, lister)
 
 
-def normalise(url: str | os.PathLike[str]) -> str:
-    """Return an absolute local path, or the URL as it is.
+def normalise(url: str | os.PathLike[str], what: str = "log_dir") -> str:
+    """Return an absolute local path, or a URL without empty parts and trailing slashes.
 
     `~` is expanded, `file://` taken off; a relative path is fixed to the working directory of this moment.
 
+    Args:
+        url: what the user gave.
+        what: the name of that argument, for messages.
+
     Raises:
         TypeError: neither str nor path-like.
-        ValueError: a scheme that no sink serves, or a URL that went through pathlib.
+        ValueError: a scheme that no sink serves, a URL that went through pathlib, or one that names no place.
     """
-    try:
-        text = os.fsdecode(os.fspath(url))
-    except TypeError as exc:
-        raise TypeError(f"log_dir must be a path or a URL, got {type(url).__name__} {url!r}") from exc
-    if not text:
-        raise ValueError("log_dir is empty; want a path or a URL")
-    if "\0" in text:
-        raise ValueError(f"log_dir holds a NUL character: {text!r}")
-    match = _SCHEME.match(text)
+    text = _urls.text_of(url, what)
+    match = _urls.URL.match(text)
     if match is None:
-        if _CHAIN.match(text):
-            raise ValueError(f"log_dir {text!r} is a chain of file systems; want the URL of the last one alone")
-        collapsed = _COLLAPSED.match(text)
-        if collapsed and (collapsed[1] in _SCHEMES_OF_OTHERS or _is_served(collapsed[1])):
-            raise ValueError(
-                f"log_dir {text!r} looks like a URL that lost a slash in pathlib or os.path; "
-                f"pass it as a str: {collapsed[1]}://{text[collapsed.end() :]}"
-            )
-        return os.path.abspath(os.path.expanduser(text))
-    scheme = match[1]
-    if scheme == "file":
-        path = text[len("file://") :]
-        return os.path.abspath(path.removeprefix("localhost") if path.startswith("localhost/") else path)
+        return _urls.path_of(text, what, _is_served, was_path=not isinstance(url, (str, bytes)))
+    if match[1].lower() in _urls.LOCAL:
+        return _urls.path_of_url(text, what)
+    scheme = match[1] if _is_served(match[1]) else match[1].lower()
     from tbwriter.sinks._store import SCHEMES, needs_host
 
     if not _is_served(scheme):
         raise ValueError(
-            f"log_dir {text!r}: no sink serves {scheme}://; want a local path, or one of "
+            f"{what} {without_user(text)!r}: no sink serves {scheme}://; want a local path, or one of "
             f"{', '.join(f'{known}://' for known in ('file', *sorted({*_backends, *SCHEMES})))}, "
             "or another protocol of fsspec's that can be written"
         )
-    if scheme not in _backends and needs_host(scheme) and text[match.end() :][:1] in ("", "/"):
-        raise ValueError(f"log_dir {text!r} names no bucket or host; want {scheme}://<bucket>/<directory>")
-    return text
+    if scheme in _backends and scheme != "memory":
+        return text  # what that means is its package's
+    return _urls.tidied(text, what, needs_host=needs_host(scheme))
 
 
 def defaults(url: str) -> Defaults:
     """Return what suits a normalised path, which need not exist, or a URL."""
-    if _SCHEME.match(url):
+    if _urls.URL.match(url):
         return Defaults(1.0, None)
     return _SHARED if is_shared(file_system(url)) else _LOCAL
 
@@ -189,14 +185,14 @@ def _is_served(scheme: str) -> bool:
             opener, lister = entry.load()
             register_sink(scheme, opener, lister)
             return True
-    return scheme not in _READ_ONLY and knows(scheme)
+    return scheme not in _NOT_WRITTEN and knows(scheme)
 
 
 def join(url: str, *parts: str) -> str:
     """Return the place `parts` below `url`, a normalised path or URL."""
-    if _SCHEME.match(url):
+    if _urls.URL.match(url):
         return "/".join([url.rstrip("/"), *parts])
-    return os.path.join(url, *parts)
+    return os.path.join(url, *map(local, parts))
 
 
 def list_names(url: str, storage_options: Mapping[str, Any] | None = None) -> list[str]:
@@ -205,7 +201,7 @@ def list_names(url: str, storage_options: Mapping[str, Any] | None = None) -> li
     Raises:
         OSError: it cannot be listed.
     """
-    match = _SCHEME.match(url)
+    match = _urls.URL.match(url)
     if match:
         backend = _backends.get(match[1])
         if backend:
@@ -218,8 +214,26 @@ def list_names(url: str, storage_options: Mapping[str, Any] | None = None) -> li
         return []
 
 
+def patience(url: str) -> float:
+    """Import what a normalised path or URL needs; return until when, on the monotonic clock, opening it may wait.
+
+    Raises:
+        ImportError: the driver is missing.
+    """
+    if _is_object_store(url):
+        from tbwriter.sinks._store import load
+
+        load(url.split("://", 1)[0])
+    return time.monotonic() + _OPEN_SECS
+
+
 def names_before(
-    url: str, storage_options: Mapping[str, Any] | None = None, *, spool_dir: str | None = None, probe: bool = True
+    url: str,
+    storage_options: Mapping[str, Any] | None = None,
+    *,
+    spool_dir: str | None = None,
+    probe: bool = True,
+    until: float | None = None,
 ) -> tuple[list[str], bool]:
     """Return the names after which a new event file must sort, and whether these are all.
 
@@ -230,6 +244,7 @@ def names_before(
         storage_options: as in `open_sink`.
         spool_dir: as in `open_sink`.
         probe: False asks no object store.
+        until: as `patience` returned it; None begins with this call.
 
     Raises:
         OSError: the directory cannot be listed.
@@ -238,18 +253,21 @@ def names_before(
         return list_names(url, storage_options), True
     from tbwriter.sinks import _object
 
-    found = _object.list_remote(_store_of(url, storage_options), url) if probe else None
+    until = patience(url) if until is None else until
+    found = _object.list_remote(_store_of(url, storage_options, until), url, until) if probe else None
     return [*(found or ()), *_object.waiting_names(url, spool_dir)], found is not None
 
 
-def _store_of(url: str, storage_options: Mapping[str, Any] | None) -> Store:
-    from tbwriter.sinks._store import store_for  # what it brings is for URLs only
+def _store_of(url: str, storage_options: Mapping[str, Any] | None, until: float | None = None) -> Store:
+    from tbwriter.sinks import _store  # what it brings is for URLs only
 
-    return store_for(url, storage_options)
+    if until is None:
+        return _store.store_for(url, storage_options)
+    return _store.store_for(url, storage_options, within=_store.at_most(_store.DRIVER_SECS, until))
 
 
 def _is_object_store(url: str) -> bool:
-    match = _SCHEME.match(url)
+    match = _urls.URL.match(url)
     return match is not None and match[1] not in _backends
 
 
@@ -257,10 +275,58 @@ def is_file(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
     """Say whether a normalised path or URL names a file."""
     if _is_object_store(url):
         return _store_of(url, storage_options).is_file(url)
-    if _SCHEME.match(url):
+    if _urls.URL.match(url):
         fs, path = _file_system(url, storage_options)
         return bool(fs.isfile(path))
     return os.path.isfile(url)
+
+
+def is_directory(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
+    """Say whether a normalised path or URL names a directory."""
+    if _is_object_store(url):
+        return _store_of(url, storage_options).is_directory(url)
+    if _urls.URL.match(url):
+        fs, path = _file_system(url, storage_options)
+        return bool(fs.isdir(path))
+    return os.path.isdir(url)
+
+
+def remote_info(url: str, storage_options: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    """Return what fsspec's driver tells of the file at a URL: its size and more, under each driver's own keys.
+
+    Raises:
+        OSError: there is none, or it cannot be asked.
+    """
+    if _is_object_store(url):
+        return _store_of(url, storage_options).info(url)
+    fs, path = _file_system(url, storage_options)
+    return cast("Mapping[str, Any]", fs.info(path))
+
+
+def remote_entries(url: str, storage_options: Mapping[str, Any] | None = None) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the names of all that is directly below a URL, with what the driver tells of each.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    if _is_object_store(url):
+        return _store_of(url, storage_options).entries(url)
+    fs, path = _file_system(url, storage_options)
+    return [(about["name"].rstrip("/").rsplit("/", 1)[-1], about) for about in fs.ls(path, detail=True)]
+
+
+def upload(local: str, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
+    """Store a local file at a URL.
+
+    Raises:
+        OSError: it cannot be stored.
+    """
+    if _is_object_store(url):
+        _store_of(url, storage_options).upload(local, url)
+        return
+    fs, path = _file_system(url, storage_options)
+    fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+    fs.put_file(local, path)
 
 
 def open_file(url: str, storage_options: Mapping[str, Any] | None = None) -> BinaryIO:
@@ -271,7 +337,7 @@ def open_file(url: str, storage_options: Mapping[str, Any] | None = None) -> Bin
     """
     if _is_object_store(url):
         return _store_of(url, storage_options).open(url)
-    if _SCHEME.match(url):
+    if _urls.URL.match(url):
         fs, path = _file_system(url, storage_options)
         return cast("BinaryIO", fs.open(path, "rb"))
     return open(url, "rb")
@@ -280,6 +346,8 @@ def open_file(url: str, storage_options: Mapping[str, Any] | None = None) -> Bin
 def _file_system(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
     import fsspec  # only when a URL asks for it
 
+    if url.startswith("memory://"):  # in which fsspec's reading of URLs would see chains
+        return fsspec.filesystem("memory", **(storage_options or {})), "/" + url.removeprefix("memory://").strip("/")
     return cast("tuple[Any, str]", fsspec.core.url_to_fs(url, **(storage_options or {})))
 
 
@@ -293,6 +361,7 @@ def open_sink(
     policy: SegmentPolicy | None = None,
     probe: bool = True,
     shipper: Shipper = "thread",
+    until: float | None = None,
 ) -> Sink:
     """Open the sink that serves `url` and begin the segment `name` in it.
 
@@ -306,29 +375,33 @@ def open_sink(
         probe: wait, a few seconds at most, for an object store's first answer, so that a wrong bucket or key is an
             error here; False does not, and such an error is only logged.
         shipper: "process" starts a small process that ships what is left when this one was killed.
+        until: a moment of the monotonic clock, until which all of this may wait for an object store; None is 10 s from
+            now, or from when its driver is imported.
 
     Raises:
         ValueError: nothing serves `url`. ImportError: the store's driver is missing. FileExistsError: `name` exists.
         OSError: storage refuses. An object store that is merely down is no error.
     """
-    place = normalise(url)
+    place = normalise(url, "url")
     options = storage_options or {}
-    match = _SCHEME.match(place)
+    match = _urls.URL.match(place)
     if match:
         backend = _backends.get(match[1])
         if backend:
             return backend.open(place, name, header, options)
         from tbwriter.sinks._object import SpooledObjectSink
 
+        until = patience(place) if until is None else until
         return SpooledObjectSink(
             place,
             name=name,
             header=header,
-            store=_store_of(place, options),
+            store=_store_of(place, options, until),
             spool_dir=None if spool_dir is None else os.fspath(spool_dir),
             policy=policy,
             probe=probe,
             shipper=shipper,
+            until=until,
         )
     _refuse_options(place, options)
     return FileSink(place, name=name, header=header)

@@ -28,12 +28,13 @@ _SIGNED = re.compile(
     r"(?i)\b(sig|signature|x-amz-signature|x-amz-credential|x-amz-security-token|x-goog-signature|accountkey"
     r"|sharedaccesssignature|access_token|password)(=)[^&\s;\"']+"
 )
+_OF_CONTAINERS = ("az://", "abfs://", "abfss://")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def without_user(url: str) -> str:
-    """Return `url` without `user:password@`."""
-    return _USER_INFO.sub("", url)
+    """Return `url` without `user:password@`; what stands there in Azure's is a container."""
+    return url if url.startswith(_OF_CONTAINERS) else _USER_INFO.sub("", url)
 
 
 def safe_options(options: Mapping[str, Any]) -> dict[str, Any]:

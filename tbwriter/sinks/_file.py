@@ -22,6 +22,7 @@ from dataclasses import replace
 
 from tbwriter.errors import RecordTooLargeError, SegmentLostError
 from tbwriter.sinks._base import Durability, SinkStatus, whole_records
+from tbwriter.sinks._local_names import local
 from tbwriter.sinks._mounts import file_system, is_object_store, is_shared
 
 _log = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class FileSink:
         Raises:
             OSError: it cannot be created or written.
         """
-        self._directory = os.path.abspath(directory)
+        self._directory = os.path.abspath(local(directory))
         self._name = name
         self._lock = threading.Lock()  # of _status, the one attribute that other threads read
         self._fd = -1
@@ -114,7 +115,7 @@ class FileSink:
 
     @property
     def _path(self) -> str:
-        return os.path.join(self._directory, self._name)
+        return os.path.join(self._directory, local(self._name))
 
     def append(self, records: bytes) -> None:
         """Write `records` at the end, by one write(2) where the system takes it whole; on a shared file system sync."""
@@ -240,7 +241,7 @@ class FileSink:
         """Seal the current file and create `name`."""
         self._seal()
         make_directory(self._directory)
-        path = os.path.join(self._directory, name)
+        path = os.path.join(self._directory, local(name))
         fd = os.open(path, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             _write_all(fd, header)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import math
 import os
 import threading
 import time
@@ -26,7 +27,7 @@ from tbwriter.sinks._policy import SegmentPolicy
 from tbwriter.sinks._shipping import Shipping
 from tbwriter.sinks._spool import DiskSpool, MemorySpool, Spool
 from tbwriter.sinks._spool_dirs import spooled_names, usable_root
-from tbwriter.sinks._store import Store, call_within, is_refusal
+from tbwriter.sinks._store import Store, at_most, call_within, is_refusal
 from tbwriter.sinks._strays import Strays
 
 _log = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ class SpooledObjectSink:
         policy: SegmentPolicy | None = None,
         probe: bool = True,
         shipper: str = "thread",
+        until: float = math.inf,
     ) -> None:
         """Begin the segment `name`.
 
@@ -83,10 +85,13 @@ class SpooledObjectSink:
             policy: as in `open_sink`.
             probe: as in `open_sink`.
             shipper: as in `open_sink`.
+            until: as in `open_sink`.
 
         Raises:
-            FileExistsError: there is such a segment. OSError: the store refuses: bucket, key or permission.
+            FileExistsError: there is such a segment. OSError: the store refuses: bucket, key or permission; or its
+                driver takes the URL for another one.
         """
+        store.path(url)  # at the call, what nobody could read back
         self._url = url.rstrip("/")
         self._store = store
         self._name = name
@@ -98,7 +103,7 @@ class SpooledObjectSink:
         self._thinned = False  # since the last roll: a segment may lack metadata
         root = _root(spool_dir)
         self._names = set(spooled_names(root, self._url)) if root else set()
-        if name in self._names or (probe and self._is_stored(name)):
+        if name in self._names or (probe and self._is_stored(name, until)):
             raise FileExistsError(f"{self._path} exists")
         self._names.add(name)
         self._usage = _thinning.disk if root else _thinning.memory
@@ -117,7 +122,7 @@ class SpooledObjectSink:
             store.searched.add(root)
             store.uploader.add(Strays(store, root, self._url))
         if probe and not store.only_sealed:
-            self._shipping.wait_for_first_put(_DOWN_SECS if store.is_down else _FIRST_PUT_SECS)
+            self._shipping.wait_for_first_put(at_most(_DOWN_SECS if store.is_down else _FIRST_PUT_SECS, until))
             self._raise_refusal()
         _live[self._url] = self
         if shipper == "process" and self._spool.directory:
@@ -134,11 +139,11 @@ class SpooledObjectSink:
     def _path(self) -> str:
         return f"{without_user(self._url)}/{self._name}"
 
-    def _is_stored(self, name: str) -> bool:
+    def _is_stored(self, name: str, until: float) -> bool:
         if self._store.is_down:
             return False
         try:
-            return call_within(_EXISTS_SECS, lambda: self._store.exists(f"{self._url}/{name}"))
+            return call_within(at_most(_EXISTS_SECS, until), lambda: self._store.exists(f"{self._url}/{name}"))
         except Exception:  # the first put tells what is wrong, also to those who may not read
             return False
 
@@ -345,14 +350,14 @@ def waiting_names(url: str, spool_dir: str | None) -> list[str]:
         return []
 
 
-def list_remote(store: Store, url: str) -> list[str] | None:
-    """Return the names at a URL; None where the store does not tell in time.
+def list_remote(store: Store, url: str, until: float) -> list[str] | None:
+    """Return the names at a URL; None where the store does not tell in time, `until` on the monotonic clock at most.
 
     Raises:
         OSError: it refuses.
     """
     try:
-        return call_within(LIST_SECS, lambda: store.names(url))
+        return call_within(at_most(LIST_SECS, until - _DOWN_SECS), lambda: store.names(url))
     except Exception as exc:
         if not is_refusal(exc):
             store.failed(exc, url, "the spool")

@@ -8,6 +8,7 @@ however it ends, and then ships what is still in them. Useless where the contain
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import subprocess
@@ -17,10 +18,14 @@ import time
 from collections.abc import Mapping
 from typing import IO, Any
 
+from tbwriter.sinks._credentials import hide
+
 # What a dead store may take to come back.
 _PATIENCE_SECS = 3600.0
 _LOOK_SECS = 0.2
 
+_log = logging.getLogger(__name__)
+_told = threading.Event()
 _lock = threading.Lock()
 _process: subprocess.Popen[bytes] | None = None
 
@@ -28,10 +33,26 @@ _process: subprocess.Popen[bytes] | None = None
 def watch(directory: str, options: Mapping[str, Any]) -> None:
     """Have `directory` shipped when this process has ended; the shipper is started with the first one.
 
-    Raises:
-        OSError: it cannot be started.
+    Where that cannot be, which is said once, the threads of this process ship alone.
     """
+    try:
+        _watch(directory, options)
+    except Exception as exc:  # no program may be started here, or options hold what cannot be sent to one
+        if not _told.is_set():
+            _told.set()
+            _log.warning(
+                "shipper='process' cannot be had (%s: %s): what a kill leaves in %s waits for the next run, or for "
+                "`tbwriter ship`",
+                type(exc).__name__,
+                hide(" ".join(str(exc).split()), options),
+                directory,
+            )
+
+
+def _watch(directory: str, options: Mapping[str, Any]) -> None:
     global _process  # noqa: PLW0603 (one per process)
+    # Through the pipe, since options may hold credentials, which no file and no command line may.
+    message = pickle.dumps((directory, dict(options)))
     with _lock:
         if _process is None or _process.poll() is not None:
             _process = subprocess.Popen(
@@ -44,8 +65,7 @@ def watch(directory: str, options: Mapping[str, Any]) -> None:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             )
         assert _process.stdin is not None
-        # Through the pipe, since options may hold credentials, which no file and no command line may.
-        pickle.dump((directory, dict(options)), _process.stdin)
+        _process.stdin.write(message)
         _process.stdin.flush()
 
 

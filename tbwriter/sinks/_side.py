@@ -11,6 +11,7 @@ from typing import Any
 
 from tbwriter.sinks._credentials import without_user
 from tbwriter.sinks._file import make_directory
+from tbwriter.sinks._local_names import local
 
 _PAUSE_SECS = 0.5
 _PATIENCE_SECS = 60.0
@@ -36,7 +37,7 @@ def put_file(url: str, name: str, data: bytes, storage_options: Mapping[str, Any
     if any(part in ("", ".", "..") for part in parts) or "\0" in name or "\\" in name:
         raise ValueError(f"name must be a path below the directory, got {name!r}")
     if "://" not in url:
-        _put_local(os.path.join(url, *parts), data)
+        _put_local(os.path.join(url, *map(local, parts)), data)
     elif url.startswith("memory://"):
         import fsspec
 
@@ -65,7 +66,7 @@ def read_file(url: str, name: str, storage_options: Mapping[str, Any] | None = N
     """
     if "://" not in url:
         try:
-            with open(os.path.join(url, *name.split("/")), "rb") as file:
+            with open(os.path.join(url, *map(local, name.split("/"))), "rb") as file:
                 return file.read()
         except FileNotFoundError:
             return None

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from tbwriter.sinks._credentials import safe_options, without_user
 from tbwriter.sinks._file import FileSink
+from tbwriter.sinks._local_names import local
 from tbwriter.sinks._spool_dirs import SIDE, disown, key, own, own_again
 
 _VERSION = 1
@@ -125,13 +126,13 @@ class DiskSpool:
 
     def read(self, name: str, size: int) -> bytes:
         """Read a segment."""
-        with open(self._path / name, "rb") as file:
+        with open(self._path / local(name), "rb") as file:
             return file.read(size)
 
     def remove(self, name: str) -> None:
         """Delete a segment."""
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._path / name)
+            os.unlink(self._path / local(name))
 
     def put_side(self, number: int, name: str, data: bytes) -> None:
         """Write another file, by a rename: what is there is whole."""
@@ -155,7 +156,7 @@ class DiskSpool:
             self._side(number, name).unlink()
 
     def _side(self, number: int, name: str) -> Path:
-        return self._path / SIDE / f"{number:06d}" / name
+        return self._path / SIDE / f"{number:06d}" / local(name)
 
     def seal(self) -> None:
         """Close the file; what is left of a torn record is cut off."""

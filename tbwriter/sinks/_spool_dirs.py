@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tbwriter.sinks._credentials import without_user
+from tbwriter.sinks._local_names import text
 
 try:
     import fcntl
@@ -62,8 +63,8 @@ class Leftover:
 
     def files(self) -> list[tuple[str, Path]]:
         """Return (name below the URL, file), in the order in which they must be stored."""
-        segments = [(name, self.path / name) for name in _segment_names(self.path)]
-        sides = [(name.split("/", 1)[1], self.path / SIDE / name) for name in _side_names(self.path)]
+        segments = [(text(name), self.path / name) for name in _segment_names(self.path)]
+        sides = [(text(name.split("/", 1)[1]), self.path / SIDE / name) for name in _side_names(self.path)]
         return segments + sides
 
     def remove(self, file: Path) -> None:
@@ -237,7 +238,7 @@ def _probe(root: Path) -> None:
 
 def spooled_names(root: Path, url: str) -> list[str]:
     """Return the names of all event files that wait for a URL, of owners dead or alive."""
-    return [name for path in directories(root, url) for name in _segment_names(path)]
+    return [text(name) for path in directories(root, url) for name in _segment_names(path)]
 
 
 def leftovers(root: Path, url: str | None = None) -> Iterator[Leftover]:

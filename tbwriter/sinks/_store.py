@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import ipaddress
 import logging
 import os
@@ -46,6 +47,9 @@ _DRIVERS = {
     "webhdfs": ("webhdfs", "requests"),
 }
 SCHEMES = frozenset(_DRIVERS)
+# Their URLs begin with a bucket, and one driver serves all of them; others have a host there.
+_BUCKETS = frozenset({"s3", "gs", "abfs", "oss"})
+_SERVERS = frozenset({"sftp", "smb", "hdfs", "webhdfs", "ftp"})
 # Files can grow there.
 APPENDING = frozenset({"sftp", "smb", "ssh"})
 # The least time between two puts of one object: Google allows one a second.
@@ -53,11 +57,13 @@ _MIN_GAP_SECS = {"gs": 1.0}
 # No object is replaced while it is read there, so each is stored once.
 _ONLY_SEALED = frozenset({"hdfs", "webhdfs"})
 _CONNECT_SECS = 5
-_DRIVER_SECS = 8.0
+DRIVER_SECS = 8.0
+# What is asked last gets at least so long.
+_LEAST_SECS = 0.5
 _READ_SECS = 15
 # A call gives up after so long, and this much more for each byte.
-_CALL_SECS = 30.0
-_SECS_PER_BYTE = 1 / 50_000
+CALL_SECS = 30.0
+SECS_PER_BYTE = 1 / 50_000
 _READ_BLOCK_BYTES = 4 << 20
 _REFUSED_STATUS = frozenset({400, 401, 403, 404})
 _REFUSING = (FileNotFoundError, NotImplementedError, PermissionError)  # NotImplementedError: it cannot be written
@@ -82,47 +88,51 @@ class Store:
     """Whether a put sends only what is new."""
     can_cancel = True
     """Whether a put that has begun can be broken off."""
+    most_calls = 4
+    """Where it cannot: how many may be under way, or hang, at a time."""
 
-    def __init__(self, scheme: str, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, scheme: str, options: Mapping[str, Any], netloc: str = "", *, within: float = DRIVER_SECS
+    ) -> None:
         """Load the driver.
+
+        Args:
+            scheme: of its URLs.
+            options: the user's, which go before what `netloc` says.
+            netloc: of its URLs, where that names a server or an account.
+            within: so many seconds, at most, may pass until it is ready, once it is imported.
 
         Raises:
             ImportError: it is not installed. ValueError: no driver, or it refuses the options.
         """
         self.scheme = scheme
         self.protocol, package = _DRIVERS.get(scheme, (scheme, ""))
+        self._type = load(scheme)
         self.only_sealed = self.protocol in _ONLY_SEALED
         self.min_gap_secs = _MIN_GAP_SECS.get(self.protocol, 0.0)
-        self.options = dict(options)
+        self._netloc = netloc
+        self.options = {**self._told_by_url(), **options}
         self.uploader = Uploader()
         self.searched: set[Path] = set()
         """Spools in which what others have left for this store is being looked for."""
         self._lock = threading.Lock()
+        self._calls = threading.Semaphore(self.most_calls)
         self._outage_since: float | None = None
-        self._fs = self._driver(package)
+        self._fs = self._driver(package, within)
 
-    def _kind(self, package: str) -> Any:
-        import fsspec  # only when a URL asks for it
-
-        try:
-            return fsspec.get_filesystem_class(self.protocol)
-        except ImportError as exc:
-            name = package or "its driver"
-            raise ImportError(f"{self.scheme}:// needs {name}: pip install {package or '<package>'} ({exc})") from exc
-
-    def _driver(self, package: str) -> Any:
-        kind = self._kind(package)
+    def _driver(self, package: str, within: float) -> Any:
+        kind = self._type
         options = _with_defaults(self.scheme, self.protocol, self.options)
         if getattr(kind, "async_impl", False):
             options.update(loop=io_loop(), asynchronous=False)
         try:
             # Some look for credentials in the network as soon as they are made.
-            fs = call_within(_DRIVER_SECS, lambda: kind(**options, use_listings_cache=False, skip_instance_cache=True))
+            fs = call_within(within, lambda: kind(**options, use_listings_cache=False, skip_instance_cache=True))
         except ImportError as exc:
             raise ImportError(f"{self.scheme}:// needs {package}: pip install {package} ({exc})") from exc
         except TimeoutError:
             hint = "it may look for credentials in vain; give storage_options"
-            message = f"{self.scheme}://: its driver is not ready after {_DRIVER_SECS:g} s: {hint}"
+            message = f"{self.scheme}://: its driver is not ready after {within:.3g} s: {hint}"
             raise OSError(errno.ETIMEDOUT, message) from None
         except OSError:
             raise
@@ -130,9 +140,15 @@ class Store:
             names = sorted(self.options)
             raise ValueError(f"{self.scheme}://: storage_options {names} are refused: {self.words(exc)}") from None
         self.can_cancel = hasattr(fs, "_pipe_file")
+        if self.protocol == "webhdfs":  # without, it waits for an answer for ever
+            fs.session.request = functools.partial(fs.session.request, timeout=(_CONNECT_SECS, _READ_SECS))
         if self.protocol == "s3":
             fs.retries = 1  # repeating is the uploader's, which can be waited for, counted and cancelled
         return fs
+
+    def _told_by_url(self) -> dict[str, Any]:
+        """Return the options that the URL itself gives: host, port, user, account."""
+        return dict(self._type._get_kwargs_from_urls(f"{self.protocol}://{self._netloc}/")) if self._netloc else {}
 
     def words(self, exc: BaseException) -> str:
         """Return an error in one line without credentials."""
@@ -140,9 +156,22 @@ class Store:
         return hide(text[:500], self.options)
 
     def path(self, url: str) -> str:
-        """Return the driver's path of a URL."""
+        """Return the driver's path of a URL, in which every character stands for itself.
+
+        Raises:
+            OSError: the driver would take it for another one, as Azure's does with "?a#b" and S3's with versions.
+        """
         rest = url.split("://", 1)[1]
-        return cast("str", self._fs._strip_protocol(f"{self.protocol}://{rest}"))
+        bucket, slash, key = rest.partition("/")
+        if self.protocol in _SERVERS:
+            path = "/" + key.rstrip("/")
+        elif self.protocol in _BUCKETS:  # Azure's may be <container>@<account>
+            path = (bucket.split("@")[0] if self.protocol == "abfs" else bucket) + slash + key
+        else:
+            path = self._type._strip_protocol(f"{self.protocol}://{rest}")
+        if self._type._strip_protocol(path).strip("/") != path.strip("/") or "?versionid=" in path.lower():
+            raise OSError(errno.EINVAL, "its driver takes this URL for another one; want names without '?'", url)
+        return path
 
     def put(self, url: str, data: bytes, started: Callable[[Future[Any]], object] = lambda _: None) -> int:
         """Store an object, whole and at once; what was there is replaced. Return how many bytes were sent.
@@ -153,31 +182,81 @@ class Store:
             started: is given the running call, where the driver has one that can be cancelled.
         """
         path = self.path(url)
-        if not self.can_cancel:
-            if self.only_sealed:
-                self._fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
-            self._fs.pipe_file(path, data)
+        secs = CALL_SECS + len(data) * SECS_PER_BYTE
+        if self.can_cancel:
+            self._wait(self._fs._pipe_file(path, data), secs, started)
         else:
-            self._wait(self._fs._pipe_file(path, data), _CALL_SECS + len(data) * _SECS_PER_BYTE, started)
+            self._ask(secs, lambda: self._pipe(path, data))
         return len(data)
+
+    def _pipe(self, path: str, data: bytes) -> None:
+        if self.only_sealed:
+            self._fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+        self._fs.pipe_file(path, data)
+
+    def _ask(self, secs: float, call: Callable[[], _T]) -> _T:
+        """Return what `call` does, of a driver whose calls cannot be cancelled; what hangs stays behind, in a thread.
+
+        Raises:
+            TimeoutError: it has not come back within `secs`, or so many others have not that no more are begun.
+        """
+        if not self._calls.acquire(timeout=secs):
+            raise TimeoutError(errno.ETIMEDOUT, "the calls before this one still hang")
+
+        def work() -> _T:
+            try:
+                return call()
+            finally:
+                self._calls.release()
+
+        return call_within(secs, work)
 
     def _wait(
         self, call: Coroutine[Any, Any, _T], secs: float, started: Callable[[Future[Any]], object] = lambda _: None
     ) -> _T:
-        future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(call, secs), io_loop())
+        future = asyncio.run_coroutine_threadsafe(_ended(call, secs), io_loop())
         started(future)
-        return future.result()
+        task = future.result()
+        if task is None:
+            raise TimeoutError(f"no answer within {secs:g} s")
+        return task.result()
 
     def names(self, url: str) -> list[str]:
         """Return the names of the files directly below a URL; [] for none."""
-        path = self.path(url)
         try:
-            found = self._fs.ls(path, detail=True)
+            return [name for name, about in self.entries(url) if about["type"] == "file"]
         except FileNotFoundError:
             return []
-        own = path.rstrip("/")
-        paths = [entry["name"].rstrip("/") for entry in found if entry.get("type") == "file"]
-        return [name.rsplit("/", 1)[-1] for name in paths if name != own]
+
+    def entries(self, url: str) -> list[tuple[str, Mapping[str, Any]]]:
+        """Return the names of all that is directly below a URL, with what the driver tells of each.
+
+        Raises:
+            OSError: there is nothing, or it cannot be listed.
+        """
+        path = self.path(url)
+        found = self._fs.ls(path, detail=True)
+        below = [(about["name"].rstrip("/"), about) for about in found]
+        own = path.strip("/")  # some list the mark of a directory in itself
+        return [(name.rsplit("/", 1)[-1], about) for name, about in below if name.strip("/") != own]
+
+    def info(self, url: str) -> Mapping[str, Any]:
+        """Return what the driver tells of a file.
+
+        Raises:
+            OSError: there is none.
+        """
+        return cast("Mapping[str, Any]", self._fs.info(self.path(url)))
+
+    def is_directory(self, url: str) -> bool:
+        """Say whether a URL names a directory."""
+        return bool(self._fs.isdir(self.path(url)))
+
+    def upload(self, local: str, url: str) -> None:
+        """Store a local file of any size."""
+        path = self.path(url)
+        self._fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+        self._fs.put_file(local, path)
 
     def exists(self, url: str) -> bool:
         """Say whether there is an object."""
@@ -303,23 +382,51 @@ _stores: dict[tuple[str, str], Store] = {}
 _of_parents: list[Store] = []
 
 
-def store_for(url: str, options: Mapping[str, Any] | None) -> Store:
+def store_for(url: str, options: Mapping[str, Any] | None, *, within: float = DRIVER_SECS) -> Store:
     """Return the store of a URL.
+
+    Args:
+        url: any in it.
+        options: the user's.
+        within: as for `Store`.
 
     Raises:
         ImportError, ValueError: as `Store`.
     """
     scheme, rest = url.split("://", 1)
-    if scheme in APPENDING:
-        from tbwriter.sinks._appending import AppendingStore
-
-        key = (f"{scheme}://{rest.split('/', 1)[0]}", repr(sorted((options or {}).items(), key=lambda item: item[0])))
-        return _stores.get(key) or _stores.setdefault(key, AppendingStore(url, options or {}))
-    environment = _endpoint({}) if _DRIVERS.get(scheme, ("",))[0] == "s3" else ""
-    key = (scheme, repr(sorted((options or {}).items(), key=lambda item: item[0])) + environment)
+    protocol = _DRIVERS.get(scheme, (scheme,))[0]
+    netloc = rest.split("/", 1)[0]
+    if protocol in _BUCKETS and "@" not in netloc:
+        netloc = ""
+    environment = _endpoint({}) if protocol == "s3" else ""
+    key = (f"{scheme}://{netloc}", repr(sorted((options or {}).items(), key=lambda item: item[0])) + environment)
     # Without a lock: a driver may ask the network for credentials, and others must not wait for that.
     store = _stores.get(key)
-    return store or _stores.setdefault(key, Store(scheme, options or {}))
+    return store or _stores.setdefault(key, _kind_of(scheme)(scheme, options or {}, netloc, within=within))
+
+
+def _kind_of(scheme: str) -> type[Store]:
+    if scheme not in APPENDING:
+        return Store
+    from tbwriter.sinks._appending import AppendingStore
+
+    return AppendingStore
+
+
+def load(scheme: str) -> Any:
+    """Import the driver of a scheme, and return its class.
+
+    Raises:
+        ImportError: it is not installed. ValueError: there is none.
+    """
+    import fsspec  # only when a URL asks for it
+
+    protocol, package = _DRIVERS.get(scheme, (scheme, ""))
+    try:
+        return fsspec.get_filesystem_class(protocol)
+    except ImportError as exc:
+        name = package or "its driver"
+        raise ImportError(f"{scheme}:// needs {name}: pip install {package or '<package>'} ({exc})") from exc
 
 
 def needs_host(scheme: str) -> bool:
@@ -334,6 +441,29 @@ def knows(scheme: str) -> bool:
     from fsspec.registry import known_implementations, registry
 
     return scheme in known_implementations or scheme in registry
+
+
+async def _ended(call: Coroutine[Any, Any, _T], secs: float) -> asyncio.Task[_T] | None:
+    """Return the task of `call` when it has ended, None where it does not in time.
+
+    Raises nothing but CancelledError: what a cancelled task raises, as one that is refused at that moment, nobody asks
+    for, and asyncio would print it.
+    """
+    task = asyncio.ensure_future(call)
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    try:
+        done, _ = await asyncio.wait({task}, timeout=secs)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+    return task if done else None
+
+
+def at_most(secs: float, until: float) -> float:
+    """Return `secs`, or what is left of them until a moment of the monotonic clock; a little in any case."""
+    return min(secs, max(_LEAST_SECS, until - time.monotonic()))
 
 
 def call_within(secs: float, call: Callable[[], _T]) -> _T:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from tbwriter.sinks._credentials import safe_options, without_user
 from tbwriter.sinks._spool_dirs import Leftover, directories, take
@@ -70,5 +69,5 @@ class Strays:
 
 
 def _place(url: str) -> tuple[str, str]:
-    parts = urlsplit(without_user(url))
-    return parts.scheme, parts.netloc
+    scheme, rest = without_user(url).split("://", 1)
+    return scheme, rest.split("/", 1)[0]

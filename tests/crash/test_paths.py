@@ -180,3 +180,29 @@ def test_a_directory_of_any_name_works(tmp_path, name):
         writer.add_scalar("a", 1.0, 1)
     assert os.listdir(tmp_path) == [name]
     assert scalars(tmp_path / name) == [(1, 1.0)]
+
+
+def test_names_that_the_systems_encoding_cannot_hold_are_those_of_utf_8(tmp_path):
+    """As Python decides under LC_ALL=C, of a cron job or a small container, with its UTF-8 mode off."""
+    code = r"""
+    assert sys.getfilesystemencoding() == "ascii"
+    writer = SummaryWriter(os.path.join(logdir, "\u635f\u5931"), filename_suffix=".\u540e", max_file_size=200)
+    for step in range(10):
+        writer.add_scalar("\u635f\u5931", float(step), step)
+        writer.add_scalars("\u635f\u5931", {"\u8bad\u7ec3": float(step)}, step)
+        writer.flush()
+    writer.add_embedding([[1.0, 2.0]], tag="\u8bcd")
+    writer.close()
+    from tbwriter import read_events
+    say(str([writer.stats().dropped, sum(len(event.values) for event in read_events(writer.log_dir))]))
+    """
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    assert run_well(code, tmp_path, env=ascii_only) == "[0, 10]\n"
+    run_path = tmp_path / "损失"
+    assert [path.name for path in tmp_path.iterdir()] == ["损失"]
+    assert steps(run_path, "损失") == list(range(10))
+    assert steps(run_path / "损失_训练", "损失") == list(range(10))
+    assert {path.suffix for path in event_files(run_path, recursive=True)} == {".后"}
+    assert len(event_files(run_path)) > 3
+    (tensors,) = (path for path in run_path.rglob("tensors.tsv"))
+    assert str(tensors.relative_to(run_path)) in (run_path / "projector_config.pbtxt").read_text(encoding="utf-8")

@@ -52,14 +52,29 @@ def test_the_tests_that_the_readme_names_exist():
 
 @pytest.mark.parametrize("page", ["what-survives.md", "storage.md"])
 def test_the_tests_that_a_page_names_exist(page):
-    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / page).read_text(encoding="utf-8")))
+    named = set(re.findall(r"`((?:test_|Test)\w+)`", (ROOT / "docs" / page).read_text(encoding="utf-8")))
     there = {
         name
         for path in (ROOT / "tests").glob("**/*.py")
-        for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
+        for name in re.findall(r"(?:def (?=test_)|class (?=Test))(\w+)\(", path.read_text(encoding="utf-8"))
     } | {path.stem for path in (ROOT / "tests").glob("**/test_*.py")}
     assert named
     assert named <= there
+
+
+def test_every_line_of_what_survives_what_names_its_test():
+    text = (ROOT / "docs" / "what-survives.md").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if re.match(r"\| (?!event \|)", line)]
+    assert len(lines) > 40
+    assert [line for line in lines if not re.search(r"\| `(?:test_|Test)\w+`[^|]*\|$", line)] == []
+
+
+def test_what_survives_what_tells_of_every_storage_the_kill_the_loss_the_outage_and_the_full_disk():
+    text = (ROOT / "docs" / "what-survives.md").read_text(encoding="utf-8")
+    for part in text.split("\n## ")[1:]:
+        events = " ".join(line.split("|")[1] for line in part.splitlines() if line.startswith("| "))
+        for event in ("`kill -9`", "machine is lost", "hangs", "full"):
+            assert event in events, (part.splitlines()[0], event)
 
 
 def shape(page):

@@ -21,7 +21,7 @@ from event_files import event_files, events, read_bytes, read_file, scalars, val
 from storage import PATIENCE_SECS, through
 
 import tbwriter
-from tbwriter import EventFileWriter, SinkError, SummaryWriter, WriterClosedError, open_sink
+from tbwriter import EventFileWriter, SinkError, SummaryWriter, WriterClosedError, open_sink, read_events, verify
 
 
 @pytest.fixture
@@ -156,15 +156,63 @@ def test_a_rank_that_is_none_is_refused(tmp_path, rank):
         ("nowhere://bucket/run", ValueError, "no sink serves nowhere://"),
         ("no_where://bucket/run", ValueError, "no sink serves no_where://"),
         ("simplecache::s3://bucket/run", ValueError, "is a chain of file systems; want the URL of the last one alone"),
+        (Path("simplecache::s3://bucket/run"), ValueError, "is a chain of file systems"),
+        (Path("file:///run"), ValueError, r"lost a slash in pathlib or os.path; pass '/run', or the URL as a str"),
+        (
+            Path("hdfs:///run"),
+            ValueError,
+            r"pass it as a str, with every slash that it had: hdfs:///run, or hdfs://run",
+        ),
+        ("file://host/run", ValueError, r"is a file of the machine 'host'; want file:// and an absolute path"),
+        ("file://run", ValueError, r"is a file of the machine 'run'; .* as in file:///run"),
+        ("file://", ValueError, "names no file or directory; want file:// and an absolute path"),
+        ("file:run", ValueError, "is no URL of a file; want a path, or file:/// and an absolute one"),
         ("s3://", ValueError, r"names no bucket or host; want s3://<bucket>/<directory>"),
+        ("s3:///", ValueError, r"names no bucket or host; want s3://<bucket>/<directory>"),
         ("gs:///run", ValueError, r"names no bucket or host; want gs://<bucket>/<directory>"),
+        ("az://@/run", ValueError, r"names no bucket or host"),
+        ("sftp://@/run", ValueError, r"names no bucket or host; want sftp://<host>/<directory>"),
+        ("sftp://user:secret@/run", ValueError, r"'sftp://\*\*\*@/run' names no bucket or host"),
+        ("sftp://host:ssh/run", ValueError, r"has no host and port as URLs have them"),
+        ("sftp://host:0/run", ValueError, r"has no host and port as URLs have them; want <host> or <host>:<port>"),
+        ("sftp://[::1/run", ValueError, r"has no host and port as URLs have them: Invalid IPv6 URL"),
+        ("sftp://my host/run", ValueError, r"has no host and port as URLs have them"),
+        ("sftp://host/a?b", ValueError, r"has a '\?', behind which nothing is part of the path"),
+        ("ftp:///run", ValueError, r"has no host and port as URLs have them"),
+        ("smb://host/", ValueError, r"names no share; want smb://<server>/<share>/<directory>"),
+        ("s3://buc\nket/run", ValueError, r"'s3://buc\\nket/run' holds a control character"),
+        ("s3://bucket/a\\b", ValueError, r"holds a backslash, which many stores take for a slash; want a '/'"),
+        ("s3://bucket/\ud800", ValueError, r"'s3://bucket/\\ud800' cannot be stored as UTF-8"),
+        ("s3://bucket/a/../b", ValueError, r"has the part '\.\.', which stores do not follow"),
+        ("memory://", ValueError, r"names no directory; want memory://<directory>"),
+        ("hdfs:///", ValueError, r"names no directory; want hdfs://<directory>"),
+        ("://run", ValueError, r"holds a URL and does not begin with its scheme"),
+        (" s3://bucket/run", ValueError, r"holds a URL and does not begin with its scheme"),
+        ("dir:///run", ValueError, "no sink serves dir://"),
+        ("a\ud800b", ValueError, r"'a\\ud800b' has no form in bytes: surrogates not allowed"),
+        ("x" * 300, SinkError, r"log_dir '.*/xxx.*': cannot create an event file: .*; want shorter names"),
     ],
 )
 def test_a_place_that_cannot_be_one_is_refused_at_construction(place, exception, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(exception, match=message):
+    with pytest.raises(exception, match=message) as refused:
         SummaryWriter(place)
+    assert "log_dir" in str(refused.value)
+    assert "secret" not in str(refused.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refused_place_is_called_as_its_argument_is(tmp_path):
+    place = "file://host/run"
+    calls = {
+        "logdir": [lambda: SummaryWriter(logdir=place), lambda: EventFileWriter(place)],
+        "path": [lambda: verify(place), lambda: [*read_events(place)]],
+        "url": [lambda: open_sink(place, name="tfevents")],
+    }
+    for name, refused in calls.items():
+        for call in refused:
+            with pytest.raises(ValueError, match=f"^{name} 'file://host/run' is a file of the machine 'host'"):
+                call()
 
 
 def test_a_directory_may_hold_colons_that_are_no_url(tmp_path, monkeypatch, writer_at):
@@ -173,8 +221,19 @@ def test_a_directory_may_hold_colons_that_are_no_url(tmp_path, monkeypatch, writ
     assert writer_at("run::1").log_dir == str(tmp_path / "run::1")
 
 
-def test_a_file_url_may_name_this_machine(tmp_path, writer_at):
-    assert writer_at(f"file://localhost{tmp_path}/run").log_dir == str(tmp_path / "run")
+@pytest.mark.parametrize("begin", ["file://localhost", "file://LOCALHOST", "file:", "file:///", "FILE://", "local://"])
+def test_a_file_url_is_a_path_of_this_machine(tmp_path, writer_at, begin):
+    """RFC 8089; but nothing in it is decoded, as TensorBoard decodes nothing."""
+    assert writer_at(f"{begin}{tmp_path}/a%20b").log_dir == str(tmp_path / "a%20b")
+
+
+@pytest.mark.parametrize(
+    ("url", "same"),
+    [("//a///b//", "//a/b"), ("/a/b/", "/a/b"), ("a/b", "a/b"), ("a//b c?d#e%20", "a/b c?d#e%20"), ("é:x@y", "é:x@y")],
+)
+def test_a_url_is_used_without_empty_parts(writer_at, url, same):
+    writer = writer_at(f"memory:/{url}" if url.startswith("/") else f"MEMORY://{url}")
+    assert writer.log_dir == (f"memory:/{same}" if same.startswith("/") else f"memory://{same}")
 
 
 def test_a_writer_in_memory_is_read_back(writer_at):

@@ -3,6 +3,7 @@
 proxy = Proxy(port)                 # of the store; proxy.url for clients
 proxy.requests                      # [Request(method, path, sent, status)], in the order in which they ended
 proxy.fault = "503"                 # or "403", "reset", "hang", "slow"; None is no fault
+proxy.fault = "early 403"           # answered, and the connection closed, before the body has come; or "early 404"
 """
 
 import asyncio
@@ -51,7 +52,7 @@ class Proxy:
 
     @fault.setter
     def fault(self, fault):
-        assert fault in {None, "403", "503", "reset", "hang", "slow"}
+        assert fault in {None, "403", "early 403", "early 404", "503", "reset", "hang", "slow"}
         self._fault = fault
         self._loop.call_soon_threadsafe(self._wake)
 
@@ -99,6 +100,9 @@ class Proxy:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 begin = time.monotonic()
+                if self._fault in {"early 403", "early 404"}:
+                    await self._refuse(writer, self._fault[-3:])
+                    break
                 if b"100-continue" in head.lower():
                     writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 body = await self._body(head, reader)
@@ -136,12 +140,15 @@ class Proxy:
             writer.transport.abort()
             return False
         if self._fault in {"403", "503"}:
-            writer.write(b"HTTP/1.1 %s No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % self._fault.encode())
-            await writer.drain()
+            await self._refuse(writer, self._fault)
             return False
         if self._fault == "slow":
             await asyncio.sleep(_SLOW_SECS)
         return True
+
+    async def _refuse(self, writer, status):
+        writer.write(b"HTTP/1.1 %s No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % status.encode())
+        await writer.drain()
 
     async def _body(self, head, reader):
         """Return the body as it stands on the wire."""

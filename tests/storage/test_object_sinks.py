@@ -1,9 +1,13 @@
 """The sink of object stores passes the suite of every sink, on each store that can be started here."""
 
+import asyncio
+import contextlib
+import gc
 import importlib
 import importlib.util
 import itertools
 import threading
+from concurrent.futures import CancelledError
 from typing import ClassVar
 
 import fsspec
@@ -12,7 +16,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 from needs import cannot_run
 
 import tbwriter
-from tbwriter.sinks import _store, _thinning
+from tbwriter import sinks
+from tbwriter.sinks import _object, _store, _thinning
+from tbwriter.sinks._io_loop import io_loop
 from tbwriter.testing import SinkTests
 
 _numbers = itertools.count()
@@ -115,12 +121,75 @@ def test_a_driver_that_is_not_ready_in_time_is_told_at_construction(monkeypatch,
             super().__init__(**options)
 
     fsspec.register_implementation("searching-test", Searching, clobber=True)
-    monkeypatch.setattr(_store, "_DRIVER_SECS", 0.1)
+    monkeypatch.setattr(_store, "DRIVER_SECS", 0.1)
     try:
         with pytest.raises(tbwriter.SinkError, match=r"searching-test://run.* is not ready after 0.1 s: it may look"):
             tbwriter.SummaryWriter("searching-test://run", spool_dir=tmp_path)
     finally:
         ready.set()
+
+
+def test_a_driver_that_is_slow_and_a_store_that_hangs_hold_up_a_construction_no_longer_than_both_may(
+    monkeypatch, tmp_path
+):
+    """What may be waited for is one account: here nothing but its end cuts a wait short."""
+    answers = threading.Event()
+
+    class Hanging(OtherStore):
+        protocol = "hanging-test"
+
+        def __init__(self, **options):
+            threading.Event().wait(0.2)
+            super().__init__(**options)
+
+        def ls(self, *args, **kwargs):
+            answers.wait()
+
+        exists = pipe_file = ls
+
+    fsspec.register_implementation("hanging-test", Hanging, clobber=True)
+    monkeypatch.setattr(sinks, "_OPEN_SECS", 1.0)
+    for name in ("LIST_SECS", "_EXISTS_SECS", "_FIRST_PUT_SECS", "_DOWN_SECS"):
+        monkeypatch.setattr(_object, name, 10_000.0)
+    try:
+        writer = tbwriter.SummaryWriter("hanging-test://run", spool_dir=tmp_path)
+        writer.close(0.1)
+    finally:
+        answers.set()
+
+
+async def rounds():
+    """Return when the loop is through with what had begun."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_a_refusal_that_comes_as_the_put_is_given_up_is_printed_by_nobody(caplog):
+    begun, calls = threading.Event(), []
+
+    class Refusing(OtherStore):
+        async def _pipe_file(self, path, data):
+            begun.set()
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError as exc:
+                raise PermissionError("no") from exc
+
+    store = _store.Store("storage-test", {})
+    store._fs, store.can_cancel = Refusing(skip_instance_cache=True), True
+
+    def put():
+        with contextlib.suppress(CancelledError):
+            store.put("storage-test://run/a", b"x", calls.append)
+
+    putting = threading.Thread(target=put)
+    putting.start()
+    assert begun.wait(20)
+    calls.pop().cancel()
+    putting.join(20)
+    asyncio.run_coroutine_threadsafe(rounds(), io_loop()).result(20)
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
 class TestAnyOtherProtocol(_OfFsspec):

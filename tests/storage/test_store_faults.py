@@ -5,7 +5,7 @@ import signal
 import threading
 
 import pytest
-from children import Child, run_well
+from children import Child, environment, run_well
 from event_files import read_bytes, steps
 from test_writer_on_s3 import make, spooled, write
 from waiting import wait_until
@@ -91,6 +91,31 @@ def test_an_outage_in_mid_run_loses_nothing(behind_proxy, proxy, tmp_path, said,
             "the store fails",
             "the store works again",
         ]
+
+
+@pytest.mark.parametrize("fault", ["early 403", "early 404"])
+def test_a_store_that_refuses_in_mid_run_prints_nothing_but_our_lines(behind_proxy, proxy, fault):
+    """Also where it answers before it has read what is sent, as the real one does."""
+    code = """
+import gc
+writer = make()
+say("ready")
+wait_for_parent()
+for step in range(3):
+    writer.add_text("text", "x" * 2_000_000, step)
+    writer.flush(0.3)
+    gc.collect()
+writer.close(0.3)
+gc.collect()
+"""
+    with child(behind_proxy, code) as first:
+        first.hears("ready")
+        proxy.fault = fault
+        first.go_on()
+        ended = first.end()
+    assert ended.returncode == 0
+    told = [line.split(": ")[1].split(" ")[0] for line in ended.err.splitlines()]
+    assert told == ["the", "closed"], ended.err
 
 
 def test_a_store_that_is_down_at_construction_does_not_stop_the_training(behind_proxy, proxy, tmp_path, said):
@@ -472,3 +497,135 @@ wait_for_parent()
     (report,) = tbwriter.ship(behind_proxy.spool, storage_options=behind_proxy.options)
     assert report.error is None
     assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(30))
+
+
+def test_names_that_the_systems_encoding_cannot_hold_come_through_the_spool(behind_proxy, proxy, tmp_path):
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    code = r"""
+assert sys.getfilesystemencoding() == "ascii"
+url += "/\u8fd0\u884c"
+writer = make(filename_suffix=".\u540e")
+writer.add_embedding([[1.0, 2.0]], tag="\u8bcd")
+assert writer.flush(30)
+say("ready")
+wait_for_parent()
+writer.add_scalar("\u635f\u5931", 1.0, 1)
+writer.add_scalars("\u635f\u5931", {"\u8bad\u7ec3": 1.0}, 1)
+writer.add_embedding([[1.0, 2.0]], tag="\u8bcd", global_step=2)
+writer.flush(0.5)
+writer.close(0.1)
+assert writer.stats().dropped == 0
+"""
+    with child(behind_proxy, code, env=ascii_only) as first:
+        first.hears("ready")
+        proxy.fault = "503"
+        first.go_on()
+        assert first.end().returncode == 0
+    proxy.fault = None
+    shipped = """
+import tbwriter
+print({report.error for report in tbwriter.ship(spool, storage_options={"endpoint_url": endpoint})})
+"""
+    out = run_well(WRITE + shipped, behind_proxy.url, behind_proxy.options["endpoint_url"], behind_proxy.spool,
+                   env=ascii_only)  # fmt: skip
+    assert out == "{None}\n"
+    seen = behind_proxy.download(tmp_path / "seen") / "运行"
+    assert steps(seen, "损失") == [1]
+    assert steps(seen / "损失_训练", "损失") == [1]
+    assert [name for name in behind_proxy.names() if "/词/" in name] == [
+        "运行/00000/词/tensors.tsv",
+        "运行/00002/词/tensors.tsv",
+    ]
+    assert behind_proxy.spooled() == []
+
+
+NO_SHIPPER = {
+    "no program may be started": """
+def refuse(event, arguments):
+    if event == "subprocess.Popen":
+        raise PermissionError(1, "not here")
+sys.addaudithook(refuse)
+""",
+    "no process may be made": """
+import _posixsubprocess, subprocess
+def fork_exec(*_):
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+_posixsubprocess.fork_exec = subprocess._fork_exec = fork_exec
+subprocess._USE_POSIX_SPAWN = subprocess._USE_VFORK = False
+""",
+    "Python does not know where it is": "sys.executable = None",
+    "Python is gone": "sys.executable = '/no/such/python'",
+    "it ends at once": "sys.executable = '/bin/false'",
+}
+
+
+@pytest.mark.parametrize("reason", NO_SHIPPER)
+def test_where_no_shipper_process_can_be_had_the_training_goes_on_without_and_leaves_nothing(s3, tmp_path, reason):
+    code = """
+writer = make(shipper="process")
+for step in range(5):
+    write(step, step + 1)
+    writer.add_scalars("sub", {f"key{step}": 1.0}, step)
+    writer.flush(30)
+writer.close()
+"""
+    with child(s3, NO_SHIPPER[reason] + code) as program:
+        ended = program.end()
+    assert ended.returncode == 0, ended.err
+    assert "Traceback" not in ended.err
+    # One that starts and ends may be noticed or not.
+    assert ended.err.count("shipper='process' cannot be had") == 1 or reason == "it ends at once"
+    seen = s3.download(tmp_path / "seen")
+    assert steps(seen, "loss") == list(range(5))
+    assert len(list(seen.glob("sub_key*"))) == 5
+    assert list(s3.spool.iterdir()) == []
+
+
+def test_options_that_no_other_process_can_have_are_no_error(light_s3, said, monkeypatch):
+    from tbwriter.sinks import _shipper
+
+    monkeypatch.setattr(_shipper, "_told", threading.Event())
+    light_s3.options["client_kwargs"] = {"region_name": type("Local", (str,), {})("us-east-1")}
+    with make(light_s3, shipper="process") as writer:
+        write(writer, 0, 5)
+        assert writer.flush(30)
+    assert ["cannot be had" in line for line in said()] == [True]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_writers_made_in_and_sent_to_a_process_of_multiprocessing_have_stored_everything_at_its_end(
+    light_s3, tmp_path, method
+):
+    (tmp_path / "job.py").write_text(
+        "from tbwriter import SummaryWriter\n"
+        "def log(sent, url, options):\n"
+        "    global own\n"
+        "    own = SummaryWriter(url + '/own', flush_secs=3600, **options)\n"
+        "    for writer in (own, sent):\n"
+        "        for step in range(5):\n"
+        "            writer.add_scalar('child', float(step), step)\n"
+    )
+    code = f"""
+import multiprocessing
+sys.path.insert(0, {str(tmp_path)!r})
+import job
+writer = make()
+write(0, 3)
+options = {{"storage_options": {{"endpoint_url": endpoint}}, "spool_dir": spool}}
+process = multiprocessing.get_context("{method}").Process(target=job.log, args=(writer, url, options))
+process.start()
+process.join(50)
+assert process.exitcode == 0, process.exitcode
+write(3, 5)
+writer.close()
+"""
+    paths = {"PYTHONPATH": f"{tmp_path}:{environment()['PYTHONPATH']}"}
+    with child(light_s3, code, env=paths) as program:
+        ended = program.end()
+    assert (ended.returncode, "Traceback" in ended.err) == (0, False), ended.err
+    seen = light_s3.download(tmp_path / "seen")
+    assert steps(seen, "loss") == list(range(5))
+    assert steps(seen / "own", "child") == list(range(5))
+    # A forked copy does nothing, and says so; one that was pickled writes a file of its own.
+    assert steps(seen, "child") == ([] if method == "fork" else list(range(5)))
+    assert light_s3.spooled() == []
