@@ -19,6 +19,7 @@ from mindspore import mint, ops
 Array = npt.NDArray[np.float32]
 
 _MOST_STACKED = 64  # scalars in one operator
+_FEW_STACKED = 8
 _log = logging.getLogger(__name__)
 
 _stack = ops.Stack()
@@ -107,9 +108,9 @@ def flat(tensor: Any) -> Any:
     return _reshape(tensor, (-1,)) if tensor.ndim != 1 else tensor
 
 
-def pack(vectors: Sequence[Any]) -> Any:
-    """Copy float32 vectors into one new vector on the device."""
-    return _concat(list(vectors))
+def copied(tensor: Any) -> Any:
+    """Give a new tensor with the same numbers, on the device, in one dimension more."""
+    return _stack([tensor])
 
 
 class Transfer:
@@ -158,7 +159,7 @@ class Transfer:
             TypeError: the tensor holds no numbers.
         """
         shape = tuple(tensor.shape)
-        read = self.vector(_stack([to_float32(tensor)]))
+        read = self.vector(copied(to_float32(tensor)))
         return lambda: read().reshape(shape)
 
     def seal(self) -> None:
@@ -206,7 +207,16 @@ def _read_alone(part: Any) -> Array | Exception:
 
 
 def _stacked(tensors: Sequence[Any]) -> Any:
-    """Make a float32 vector of tensors with one element each."""
+    """Make a float32 vector of tensors with one element each; behind them the last one again, up to one of two sizes.
+
+    A size that an operator has not seen before takes it milliseconds, and on some devices seconds.
+    """
+    first, tensors = tensors[0], list(tensors)
+    size = _FEW_STACKED if len(tensors) <= _FEW_STACKED else _MOST_STACKED
+    tensors += tensors[-1:] * (size - len(tensors))
+    dtype, shape = first.dtype, first.shape
+    if dtype != ms.bfloat16 and all(type(t) is ms.Tensor and t.dtype == dtype and t.shape == shape for t in tensors):
+        return flat(to_float32(_stack(tensors)))  # one cast for all
     return _stack([to_scalar(tensor) for tensor in tensors])
 
 
@@ -234,4 +244,5 @@ class Strip:
         parts = [*self._older, *([_stacked(self._newest)] if self._newest else [])]
         steps, reads = self._steps, [transfer.vector(part) for part in parts]
         self._steps, self._newest, self._older = [], [], []
-        return lambda: (steps, np.concatenate([read() for read in reads]) if reads else np.empty(0, np.float32))
+        none = np.empty(0, np.float32)
+        return lambda: (steps, np.concatenate([none, *(read() for read in reads)])[: len(steps)])

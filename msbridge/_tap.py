@@ -3,7 +3,9 @@
 The tap is a Cell put around `grad_reducer` of a train cell, the one place where all gradients pass after they were
 averaged over ranks and before the optimizer clips or uses them. It hands them on untouched and writes one row of
 numbers to a ring Parameter, one row a step: half the sum of squares of all gradients, and the learning rates. The host
-makes norms of them. A transfer copies the whole ring at once, and so brings every step since the last one. In PyNative
+makes norms of them. A transfer copies the whole ring at once, and so brings every step since the last one. The ring is
+one vector, and which rows are new is told by a number in each: so no operator is needed to make ready what is copied,
+each of which costs the host some hundred microseconds outside of a graph. In PyNative
 mode the noting is a compiled function, as the construct of MindSpore's optimizers is: with ten gradients it takes about
 half the time of single operators.
 
@@ -21,7 +23,8 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
 
-COUNT_MODULUS = 1 << 20  # where a count is set back to 0: float32 tells it up to 2**24; a multiple of any ring
+_MOST_CALLS = 1 << 20  # where a count is set back to 0: float32 tells it up to 2**24
+_MOST_PLACES = 1 << 30  # int32
 _FEW = 1 << 14  # up to so many elements, adding in sequence loses less than 1e-5
 _numbers = itertools.count()  # Parameters of one graph need different names
 
@@ -42,8 +45,8 @@ class Ring(nn.Cell):  # type: ignore[misc]
     Owned by the training thread. The Parameters are hidden: see the module.
 
     Args:
-        size: rows; a power of two.
-        width: numbers in a row.
+        size: rows.
+        width: numbers in a row. The ring is a vector of rows one longer, for the number of the call, from 1.
     """
 
     names: tuple[str, ...] = ()
@@ -54,12 +57,20 @@ class Ring(nn.Cell):  # type: ignore[misc]
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__(auto_prefix=False)
-        self.size, self.width = size, width
-        self.label = f"msbridge_tap_{next(_numbers)}"
-        ring = Tensor(np.zeros((size, width), np.float32))
-        self.hide("ring", Parameter(ring, f"{self.label}.ring", requires_grad=False))
-        self.hide("calls", Parameter(Tensor(np.zeros(1, np.int32)), f"{self.label}.calls", requires_grad=False))
-        self.one, self.slots = Tensor([1], ms.int32), Tensor([size], ms.int32)
+        self.size, self.row_size = size, width + 1
+        self.most_calls = min(_MOST_CALLS, _MOST_PLACES // self.row_size)
+        """At so many calls, `rewind` is due."""
+        label = f"msbridge_tap_{next(_numbers)}"
+        self.starts = {
+            "ring": np.zeros(size * self.row_size, np.float32),
+            "calls": np.zeros((), np.float32),
+            "places": np.arange(self.row_size, dtype=np.int32),  # of the next row in the ring
+        }
+        for name, start in self.starts.items():
+            self.hide(name, Parameter(Tensor(start), f"{label}.{name}", requires_grad=False))
+        self.label = label
+        self.one, self.stride = Tensor(1.0, ms.float32), Tensor([self.row_size] * self.row_size, ms.int32)
+        self.end = Tensor([size * self.row_size], ms.int32)
         self.add, self.mod, self.cast, self.reshape = ops.AssignAdd(), ops.FloorMod(), ops.Cast(), ops.Reshape()
         self.scatter, self.stack = ops.ScatterUpdate(), ops.Stack()
 
@@ -67,20 +78,17 @@ class Ring(nn.Cell):  # type: ignore[misc]
         """Set an attribute past Cell.__setattr__, which would enter Parameters and Cells in the train cell's lists."""
         object.__setattr__(self, attribute, value)
 
-    def rewind(self, calls: int = 0) -> None:
-        """Go on counting from `calls`."""
+    def rewind(self) -> None:
+        """Forget all rows, and count from 0."""
         # Not set_data: what is compiled already would not see the new buffer in PyNative mode.
-        ops.assign(self.calls, Tensor(np.array([calls], np.int32)))
-
-    def count(self) -> Any:
-        """Give the calls as a float32 device tensor with one element."""
-        return self.cast(self.calls, ms.float32)
+        for name, start in self.starts.items():
+            ops.assign(getattr(self, name), Tensor(start))
 
     def write(self, row: tuple[Any, ...]) -> Any:
         """Write float32 scalars as the next row."""
-        slot = self.mod(self.calls, self.slots)
-        self.scatter(self.ring, slot, self.reshape(self.stack(row), (1, self.width)))
-        return self.add(self.calls, self.one)
+        number = self.add(self.calls, self.one)
+        self.scatter(self.ring, self.mod(self.places, self.end), self.stack((*row, number)))
+        return self.add(self.places, self.stride)
 
 
 class LossTap(Ring):

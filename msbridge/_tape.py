@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from msbridge._device import Array, Transfer, flat, pack
-from msbridge._tap import COUNT_MODULUS, Ring
+from msbridge._device import Array, Transfer, copied
+from msbridge._tap import Ring
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class Series:
 @dataclass(frozen=True)
 class _Chunk:
     last: int  # the newest step in it
-    read: Callable[[], Array]  # the ring, and behind it the count of calls
+    read: Callable[[], Array]  # the ring
 
 
 class Tape:
@@ -50,22 +50,21 @@ class Tape:
         """Note that `steps` steps ended at `step`. Before as many overwrite the ring it is copied, on the device."""
         held = self._copies[-1][0] if self._copies else self._step
         if step - held + steps > self.tap.size:
-            self._copies.append((step, pack([flat(self.tap.ring), self.tap.count()])))
+            self._copies.append((step, copied(self.tap.ring)))
 
     def stage(self, transfer: Transfer, step: int) -> "Reading":
         """Let `transfer` copy all that was noted up to `step`."""
         first, self._step = self._step + 1, step
         chunks = [_Chunk(last, transfer.vector(vector)) for last, vector in self._copies]
         if not self._copies or self._copies[-1][0] < step:
-            ring, count = transfer.vector(self.tap.ring), transfer.vector(self.tap.count())
-            chunks.append(_Chunk(step, lambda: np.concatenate([ring(), count()])))
+            chunks.append(_Chunk(step, transfer.vector(self.tap.ring)))
         self._copies = []
         return Reading(self, first, chunks)
 
     def decode(self, chunk: _Chunk, steps: int) -> Array:
         """Give the rows of a chunk: one for each of `steps`, the newest alone when there was not one call a step."""
-        data, width = chunk.read(), self.tap.width
-        ring, calls = data[:-1].reshape(-1, width), int(data[-1])
+        ring = chunk.read().reshape(self.tap.size, self.tap.row_size)
+        calls = int(ring[:, -1].max())
         made = calls - self._calls
         if made != steps and self.regular:
             self.regular = False
@@ -79,10 +78,10 @@ class Tape:
         return ring[np.arange(calls - wanted, calls) % self.tap.size]
 
     def rewind(self) -> None:
-        """Keep the count where float32 tells it exactly. The next call has not begun: this is a step's end."""
-        if self._calls >= COUNT_MODULUS:
-            self._calls %= COUNT_MODULUS
-            self.tap.rewind(self._calls)
+        """Keep the count where it is told exactly. The next call has not begun: this is a step's end."""
+        if self._calls >= self.tap.most_calls:
+            self._calls = 0
+            self.tap.rewind()
 
 
 class Reading:

@@ -19,7 +19,7 @@ from tbwriter import SummaryWriter
 
 # Gradient accumulation calls the reducer every few steps only: so many silent transfers and steps are too many.
 _MOST_SILENT, _MOST_SILENT_STEPS = 3, 64
-_TRANSFER_SHARE = 0.01  # of the time, for transfers
+_TRANSFER_SHARE = 0.002  # of the time, for transfers
 
 
 class WatchedTraining:
@@ -28,7 +28,7 @@ class WatchedTraining:
     A collection notes device tensors; a transfer copies what one or several collections noted. It is made at the first
     collection, then at a collection `transfer_secs` after the last transfer or, when none comes, one
     `transfer_secs` later; these are the first of the two given, up to the second where a transfer would take more than
-    1 % of the time. So there is at most one transfer for each collection, and none at other steps unless
+    0.2 % of the time. So there is at most one transfer for each collection, and none at other steps unless
     collections fail to come as they did.
     """
 

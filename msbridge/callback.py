@@ -95,7 +95,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         purge_step: voids what an earlier session wrote from there on. A training that resumes, by `initial_epoch` or
             `initial_step`, needs none: it voids what lies beyond its start.
         flush_secs: the longest time from a collection until its values are visible to other processes. None is 1.5 s,
-            and longer where SummaryWriter's own is, or where a transfer takes more than 1 % of that: 5 s at most.
+            and longer where SummaryWriter's own is, or where a transfer takes more than 0.2 % of that: 5 s at most.
         max_file_size, max_file_age, filename_suffix, storage_options, max_queue_bytes, on_full, block_secs, strict: as
             SummaryWriter has them.
 

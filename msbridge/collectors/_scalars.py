@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from mindspore import Tensor, ops
+from mindspore import Parameter, Tensor, nn, ops
 
 from msbridge._device import Array, is_tensor, mean
-from msbridge._install import schedules
-from msbridge._learning_rate import rates, step_count
+from msbridge._learning_rate import harmless, rates, step_count
 from msbridge._outputs import Outputs
 from msbridge._schedule import CollectFreq
 from msbridge._tape import Series
@@ -93,6 +92,7 @@ class LearningRate(Collector):
     def begin(self, training: Training) -> None:
         """Forget what an earlier training left."""
         self._returned = EveryStep()
+        self._askable: dict[Any, Any] = {}  # schedules; a new copy would be compiled anew at each collection
         # Numbers the tap cannot ask. In groups a user may put one there at any time.
         self._has_numbers = hasattr(training.optimizer, "param_groups") or any(
             isinstance(rate, int | float) for rate in rates(training.optimizer).values()
@@ -126,9 +126,16 @@ class LearningRate(Collector):
         return {f"train/learning_rate{name}": partial(tap.rates, index) for index, name in enumerate(tap.names)}
 
     def _ask(self, context: Context) -> dict[str, Value]:
+        found: dict[str, Value] = {}
         count = step_count(context.optimizer)
-        before = None if count is None else ops.Sub()(count, Tensor([1], count.dtype))
-        return {name: mean(schedule(before)) for name, schedule in schedules(context.optimizer).items()}
+        for name, rate in rates(context.optimizer).items():
+            if isinstance(rate, Parameter):
+                found[name] = rate
+            elif isinstance(rate, nn.Cell) and count is not None:
+                if rate not in self._askable:
+                    self._askable[rate] = harmless(rate)
+                found[name] = mean(self._askable[rate](ops.Sub()(count, Tensor([1], count.dtype))))
+        return found
 
 
 class GradNorm(Collector):

@@ -51,6 +51,16 @@ def test_a_gap_longer_than_the_ring_loses_no_step(mode, tmp_path, monkeypatch):
     np.testing.assert_allclose(values, truth(45)[1], rtol=2e-5)
 
 
+def test_a_count_that_is_set_back_loses_no_step(mode, tmp_path, monkeypatch):
+    monkeypatch.setattr("msbridge._install._RING_STEPS", 8)
+    monkeypatch.setattr("msbridge._tap._MOST_CALLS", 10)  # float32 tells one up to 2**24
+    trained = model()
+    train(trained, 45, TensorBoardCallback(tmp_path, {0: 3, 20: 19}, flush_secs=0))
+    steps, values = curve(tmp_path, "train/grad_norm")
+    assert steps == list(range(1, 46))
+    np.testing.assert_allclose(values, truth(45)[1], rtol=2e-5)
+
+
 @pytest.mark.parametrize("kind", ["list", "cosine", "own"])
 def test_the_learning_rate_is_that_of_the_step_and_not_of_the_next(mode, tmp_path, kind):
     class Own(nn.learning_rate_schedule.LearningRateSchedule):
@@ -156,9 +166,10 @@ def test_a_loss_scale_cell_gives_loss_scale_overflow_and_the_unscaled_norm(mode,
 class OwnCell(nn.Cell):
     """A train cell of another making, which returns MindFormers' tuple."""
 
-    def __init__(self, net):
+    def __init__(self, net, rate=(0.1, 0.2, 0.3)):
         super().__init__(auto_prefix=False)
-        self.network, self.optimizer = nn.WithLossCell(net, nn.MSELoss()), sgd(net, [0.1, 0.2, 0.3])
+        rate = list(rate) if isinstance(rate, tuple) else rate
+        self.network, self.optimizer = nn.WithLossCell(net, nn.MSELoss()), sgd(net, rate)
         self.weights = self.optimizer.parameters
         self.grad = ops.GradOperation(get_by_list=True)
         self.scale, self.norm = Tensor(8.0, ms.float32), Tensor(3.5, ms.float32)
@@ -187,6 +198,23 @@ def test_what_cannot_be_known_is_said_once_and_the_rest_is_drawn(mode, tmp_path,
     assert said() == ["step 1: grad_norm is not available: BareCell has no grad_reducer"]
     np.testing.assert_allclose(curve(tmp_path, "train/learning_rate")[1], [0.1, 0.2, 0.3], rtol=1e-6)
     assert curve(tmp_path, "train/loss")[0] == [1, 2, 3]
+
+
+def test_a_schedule_that_no_tap_asks_is_copied_and_so_compiled_once(mode, tmp_path):
+    copies = []
+
+    class Own(nn.learning_rate_schedule.LearningRateSchedule):
+        def construct(self, global_step):
+            return 0.1 / (ops.cast(global_step, ms.float32) + 1.0)
+
+        def __deepcopy__(self, memo):
+            copies.append(Own())
+            return copies[-1]
+
+    cell = BareCell(Line(), Own())
+    train(ms.train.Model(cell), 4, TensorBoardCallback(tmp_path, 1))
+    np.testing.assert_allclose(curve(tmp_path, "train/learning_rate")[1], 0.1 / np.arange(1, 5), rtol=1e-6)
+    assert len(copies) == 1
 
 
 def test_only_the_collectors_that_are_asked_for_draw(graph, tmp_path):
