@@ -11,9 +11,13 @@ from needs import need
 from proxy import Proxy
 from servers import KEY, SECRET, Azurite, FakeGcs, Moto, RcloneS3, SeaweedFS, client
 
+from tbwriter import sinks
+from tbwriter.sinks import _object, _store
+
 for helpers in ("crash", "integration"):  # children.py and tensorboard_http.py
     sys.path.append(str(Path(__file__).parents[1] / helpers))
 _numbers = itertools.count()
+_ANSWER_SECS = 60.0
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -38,6 +42,15 @@ def _environment(tmp_path_factory):
         os.environ.pop(name, None)
         if value is not None:
             os.environ[name] = value
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Opening a store waits for its answer as long as a slow machine takes; else it goes on as if it were down."""
+    for name in ("LIST_SECS", "_EXISTS_SECS", "_FIRST_PUT_SECS"):
+        monkeypatch.setattr(_object, name, _ANSWER_SECS)
+    monkeypatch.setattr(_store, "DRIVER_SECS", _ANSWER_SECS)
+    monkeypatch.setattr(sinks, "_OPEN_SECS", _ANSWER_SECS)
 
 
 def _session_store(kind):

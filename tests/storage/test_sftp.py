@@ -247,6 +247,7 @@ def test_a_shipper_process_sends_what_a_training_killed_in_an_outage_left(place)
     assert steps(place.path, "a") == list(range(400))
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_wrong_password_is_an_error_at_construction_that_does_not_show_it(place):
     place.options["password"] = "wrong-horse"
     with pytest.raises(SinkError, match=r"sftp://.*127\.0\.0\.1:.*AuthenticationException") as raised:
@@ -262,6 +263,7 @@ def test_what_is_on_the_server_is_read_back(place):
     assert [(event.step, value.scalar()) for event in events for value in event.values] == [(1, 1.0)]
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_password_in_the_url_works_and_is_shown_nowhere(place, caplog):
     options = {"storage_options": {"look_for_keys": False, "allow_agent": False}, "spool_dir": place.spool}
     url = place.url.replace("@", ":{}@")

@@ -124,6 +124,7 @@ def test_with_a_server_that_hangs_close_returns_and_the_next_run_sends_what_is_l
     assert steps(place.path, "a") == [0, 1, 2]
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_wrong_password_is_an_error_at_construction_that_does_not_show_it(place):
     place.url = place.url.replace("127.0.0.1", "localhost")  # the other one's session is known
     place.options["password"] = "wrong-horse"
@@ -132,6 +133,7 @@ def test_a_wrong_password_is_an_error_at_construction_that_does_not_show_it(plac
     assert "wrong-horse" not in str(raised.value)
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_share_that_is_not_there_is_an_error_at_construction(place):
     place.url = place.url.replace("/share/", "/no-such-share/")
     with pytest.raises(SinkError, match=r"smb://.*no-such-share.*the store refuses"):

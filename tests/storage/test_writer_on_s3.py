@@ -202,6 +202,7 @@ def test_no_segment_is_put_before_the_one_before_it_is_complete_and_none_after(b
 # ---- what is wrong is said at once
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_wrong_bucket_is_an_error_at_construction(light_s3):
     s3 = light_s3  # the other server creates buckets
     with pytest.raises(SinkError, match=r"s3://no-such-bucket/run.*FileNotFoundError: .*bucket") as failed:
@@ -210,6 +211,7 @@ def test_a_wrong_bucket_is_an_error_at_construction(light_s3):
     assert s3.spooled() == []
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_wrong_key_is_an_error_at_construction_that_does_not_hold_it(s3, said):
     wrong = {**s3.options, "secret": "not-the-secret-at-all"}
     with pytest.raises(SinkError, match=r"s3://bucket/.*PermissionError") as failed:
@@ -221,6 +223,7 @@ def test_a_wrong_key_is_an_error_at_construction_that_does_not_hold_it(s3, said)
     assert not [text for text in (*shown, *said()) if "not-the-secret" in text or KEY in text]
 
 
+@pytest.mark.usefixtures("patient")
 def test_an_option_that_the_driver_does_not_know_is_an_error_at_construction_without_its_value(s3):
     with pytest.raises(SinkError, match="unexpected keyword argument 'nonsense'") as failed:
         SummaryWriter(s3.url, storage_options={"nonsense": SECRET}, spool_dir=s3.spool)
