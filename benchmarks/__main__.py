@@ -29,6 +29,7 @@ from benchmarks._options import ALONE, DEFAULTS, OPTIONS, QUICK, names
 from benchmarks._run import FigureMaker, run
 from benchmarks._setting import Setting
 from benchmarks._writers import PEERS, TORCH, available
+from tbwriter import SinkError
 
 _COMMANDS: dict[str, tuple[str, Mapping[str, FigureMaker]]] = {
     "tour": ("a little of everything in three minutes; the same as no command", tour.FIGURES),
@@ -113,7 +114,13 @@ def _measure(options: argparse.Namespace) -> int:
         output = _RESULTS / f"{options.command}.json"
     with tempfile.TemporaryDirectory(prefix="benchmark-", dir=options.dir) as directory:
         setting = _setting(options.command, Path(directory), peers, options)
-        result = run(options.command, wanted, setting, left_out, output)
+        try:
+            result = run(options.command, wanted, setting, left_out, output)
+        except (SinkError, ImportError) as exc:
+            if setting.logdir is None:
+                raise
+            print(f"python -m benchmarks: --logdir {setting.logdir}: {exc}", file=sys.stderr)
+            return 3
     print(report.render(result))
     if output is not None:
         print(f"results: {output}", file=sys.stderr)

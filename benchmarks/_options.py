@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -43,9 +44,18 @@ def names(known: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
+    return int(text)
+
+
+def _duration(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
     return number
 
 
@@ -86,12 +96,12 @@ OPTIONS = (
     Option("scalars", "scalars", _positive, "in one sample", frozenset({"encode", "read", "write", "sinks"})),
     Option("scalars", "step_scalars", _positive, "in a collected step", frozenset({"collect_freq"})),
     Option("freqs", "freqs", _positives, "values of collect_freq", frozenset({"collect_freq", "tour"})),
-    Option("step-ms", "step_ms", float, "length of a loop's step", _LOOPS),
+    Option("step-ms", "step_ms", _duration, "length of a loop's step", _LOOPS),
     Option("blocks", "blocks", _positive, "of each loop and writer", _LOOPS | {"sinks"}),
     Option("block-steps", "block_steps", _positive, "steps in a block", _LOOPS),
     Option("memory-scalars", "memory_scalars", _positive, "of the longest run", frozenset({"write", "sinks"})),
     Option("sinks", "sinks", names(NAMES), f"some of {', '.join(NAMES)}", _ON_STORES),
     Option("logdir", "logdir", str, "a path or URL of your storage, measured as well; files stay there", _ON_STORES),
     Option("ranks", "most_ranks", _positive, "the most processes that write at once", frozenset({"ranks"})),
-    Option("minutes", "minutes", float, "how long", frozenset({"soak"})),
+    Option("minutes", "minutes", _duration, "how long", frozenset({"soak"})),
 )

@@ -36,6 +36,24 @@ def figure(result, name):
     return next(found for found in result.figures if found.name == name)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words", "code"),
+    [
+        ("soak --minutes -1", "--minutes: must be a number above 0, got '-1'", 2),
+        ("write --step-ms nan", "--step-ms: must be a number above 0, got 'nan'", 2),
+        ("collect_freq --freqs 1,x", "--freqs: must be an integer of at least 1, got 'x'", 2),
+        ("collect_freq --quick --only stores --sinks none --logdir {file}/below", "--logdir {file}/below: ", 3),
+    ],
+)
+def test_what_cannot_be_measured_is_one_line(tmp_path, arguments, words, code):
+    file = tmp_path / "file"
+    file.write_text("")
+    command = [sys.executable, "-m", "benchmarks", *arguments.format(file=file).split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=380, check=False)
+    assert done.returncode == code
+    assert words.format(file=file) in done.stderr.splitlines()[-1]
+
+
 def test_every_way_to_encode_is_measured(tmp_path):
     result = run(tmp_path / "x.json", "encode")
     assert [found.name for found in result.figures] == ["encode_cpu", "encode_bytes"]
