@@ -122,7 +122,7 @@ def _measure(options: argparse.Namespace) -> int:
             print(f"python -m benchmarks: --logdir {setting.logdir}: {exc}", file=sys.stderr)
             return 3
     print(report.render(result))
-    if output is not None:
+    if output is not None and result.figures:
         print(f"results: {output}", file=sys.stderr)
     return 0 if result.complete else 130
 
