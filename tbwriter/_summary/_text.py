@@ -60,9 +60,16 @@ class Text:
 
 def _table(text: Any) -> npt.NDArray[Any] | None:
     try:
-        return np.asarray(text, dtype=object) if isinstance(text, (list, tuple, np.ndarray)) else None
+        return np.asarray(_unmasked(text), dtype=object) if isinstance(text, (list, tuple, np.ndarray)) else None
     except Exception:  # ragged rows, or whatever a foreign object in the list raises
         return None
+
+
+def _unmasked(text: Any) -> Any:
+    """Return `text` with nothing in place of what masked arrays in it hide."""
+    if isinstance(text, np.ma.MaskedArray):
+        return text.astype(object).filled("").tolist() if np.ma.is_masked(text) else text.data
+    return [_unmasked(item) for item in text] if isinstance(text, (list, tuple)) else text
 
 
 def _encode(tag: str, text: str) -> bytes:

@@ -105,9 +105,9 @@ def _to_numpy(value: Any, tag: str, *, masked: int | None = None) -> npt.NDArray
 
 
 def _unmasked(array: Any, masked: int | None) -> npt.NDArray[Any]:
-    """Return a masked array as a plain one, as `as_array` says; of dtypes that it refuses, what lies below the mask."""
+    """Return a masked array as a plain one, as `as_array` says, objects too; of other dtypes, which it refuses, all."""
     kind = array.dtype.kind
-    if kind not in "biufc" or not np.ma.is_masked(array):
+    if kind not in "biufcO" or not np.ma.is_masked(array):
         return np.asarray(array.data)
     if kind in "biu" and masked is not None:
         return np.asarray(array.filled(masked))
