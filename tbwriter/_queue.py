@@ -24,6 +24,8 @@ OnFull = Literal["block", "drop", "raise"]
 
 # What an entry of the queue costs in CPython beside what is counted for it, in bytes: all of a scalar or a small group.
 ENTRY_BYTES = 240
+MIN_BYTES = 8 * ENTRY_BYTES
+"""The least that a queue may hold: a quarter of it is room for a large entry itself and a scalar beside its array."""
 # Beside large entries, scalars and other small ones, of at most a 64th of the bytes, may take this share more: a batch
 # of images that takes seconds to encode must not hold up the curves.
 _SMALL = 64

@@ -286,6 +286,17 @@ def test_scalars_count_against_the_bytes_too(held):
     assert 49 <= writer.stats().dropped <= 50  # the last one may stand on the edge
 
 
+def test_the_smallest_queue_has_room_for_a_scalar_beside_a_large_entry(held, gate, tmp_path):
+    writer = held(on_full="drop", max_queue_bytes=1920)
+    writer.add_histogram("large", np.zeros(MIB), 0)
+    add_steps(writer, range(2))
+    assert writer.stats().dropped == 1
+    let_go(writer, gate)
+    add_steps(writer, range(2, 5))
+    assert writer.flush(PATIENCE_SECS)
+    assert [step for step, _ in scalars(tmp_path / "run", "loss")] == [0, 2, 3, 4]
+
+
 def test_a_queue_full_of_scalars_takes_no_more_metrics(held):
     writer = held(on_full="drop", max_queue_bytes=240 * 100)
     writer.add_metrics({"m": 1.0}, 1)
