@@ -108,3 +108,13 @@ def test_an_outage_of_a_sub_run_is_told_once_at_each_end(storage, writer_at, cap
     assert len(told) == 2
     assert "Permission denied" in told[0]
     assert "storage works again" in told[1]
+
+
+def test_close_tells_the_error_of_a_sub_run(storage, writer_at, caplog):
+    writer = writer_at(storage.url, flush_secs=3600)
+    writer.add_scalars("loss", {"bad": 1.0}, 1)
+    writer.add_scalar("acc", 2.0, 1)
+    writer.close(timeout=0.2)
+    wait_until(
+        lambda: "closed with 1 values not stored: [Errno 13] Permission denied" in caplog.text, within=PATIENCE_SECS
+    )

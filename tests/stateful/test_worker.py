@@ -20,7 +20,7 @@ from storage import IO_ERROR, NO_SPACE, PATIENCE_SECS, Disk, Faults, error, faul
 from waiting import wait_until
 
 import tbwriter
-from tbwriter import Durability, SinkError, SummaryWriter, WriterClosedError, WriterStats, _runs
+from tbwriter import Durability, QueueFullError, SinkError, SummaryWriter, WriterClosedError, WriterStats, _runs
 from tbwriter._async import Worker
 from tbwriter._entries import Pending, size_of
 from tbwriter.testing import FaultySink
@@ -960,6 +960,39 @@ def test_the_worker_waits_for_no_room_that_only_it_can_make(writer_at, gate, tmp
     gate.wait_for_arrival()
     gate.open()
     assert writer.flush(PATIENCE_SECS)
+
+
+@pytest.mark.parametrize("options", [{"block_secs": 0}, {"on_full": "drop"}], ids=["block", "drop"])
+def test_a_full_queue_behind_an_encoding_is_not_called_slow_storage(writer_at, gate, tmp_path, caplog, options):
+    writer = writer_at(tmp_path, max_queue_bytes=1 << 20, **options)
+    gate.shut()
+    entry = Pending(Slow(gate), 0, 1.0)
+    writer._put(entry, size_of(entry))
+    gate.wait_for_arrival()
+    writer.add_histogram("weights", np.zeros(100_000), 1)
+    assert writer.stats().dropped == 1
+    assert "encoding does not keep up" in caplog.text
+    assert "storage" not in caplog.text
+
+
+def test_raise_names_the_encoding_that_is_waited_for(writer_at, gate, tmp_path):
+    writer = writer_at(tmp_path, max_queue_bytes=1 << 20, on_full="raise")
+    gate.shut()
+    entry = Pending(Slow(gate), 0, 1.0)
+    writer._put(entry, size_of(entry))
+    gate.wait_for_arrival()
+    with pytest.raises(QueueFullError, match="entries wait for encoding"):
+        writer.add_histogram("weights", np.zeros(100_000), 1)
+
+
+def test_a_close_that_gives_up_on_an_encoding_does_not_say_that_storage_hangs(writer_at, gate, tmp_path, caplog):
+    writer = writer_at(tmp_path)
+    gate.shut()
+    entry = Pending(Slow(gate), 0, 1.0)
+    writer._put(entry, size_of(entry))
+    gate.wait_for_arrival()
+    writer.close(timeout=0.1)
+    assert "encoding takes longer than close waits; closed with 1 values not stored" in caplog.text
 
 
 def test_an_encoding_that_never_ends_holds_nobody_for_ever(writer_at, gate, tmp_path, monkeypatch):

@@ -33,3 +33,12 @@ def test_storage_that_takes_something_between_its_errors_is_tried_again_soon(pau
         pause_after(stored=1000)
     assert pause_after(stored=1001) <= 0.1
     assert pause_after(stored=1001) <= 0.2
+
+
+def test_an_outage_that_is_over_is_no_reason_for_what_comes_later():
+    outage = Outage()
+    assert outage.reason is None
+    outage.failed(OSError("no"), "run")
+    assert outage.reason == "no"
+    outage.ended("run")
+    assert (outage.reason, outage.last_error) == (None, "no")
