@@ -95,11 +95,12 @@ class Projector:
     def drop_first(self, exc: Exception) -> None:
         """Give up the one at which `drain` failed, and count it; one line tells of all that are given up."""
         self.dropped += 1
-        tag = self._take_first().tag
+        tag = _summary.shown(self._take_first().tag)
         if not self._told:
             self._told = True
             where = sinks.without_user(self._url)
-            _log.warning("%s: embedding %r cannot be stored and is dropped: %s. Said once a run", where, tag, exc)
+            why = exc.strerror if isinstance(exc, OSError) else exc  # without its path, which holds the tag again
+            _log.warning("%s: embedding %s cannot be stored and is dropped: %s. Said once a run", where, tag, why)
 
     def _take_first(self) -> _summary.Embedding:
         self._stored.clear()
