@@ -344,8 +344,8 @@ class Worker:
             thread.join(min(timeout, _FOREVER_SECS) + _GRACE_SECS)
             if thread.is_alive():
                 self._hangs = True
-                left = self.stats().queued
-                _log.error("%s: storage hangs; closed with %d values not stored", self._runs.path, left)
+                reason = "encoding takes longer than close waits" if self._runs.encoding else "storage hangs"
+                _log.error("%s: %s; closed with %d values not stored", self._runs.path, reason, self.stats().queued)
         _live.remove(self)
 
     def stats(self) -> WriterStats:
@@ -506,4 +506,5 @@ class Worker:
                 request.reached = lost == 0 and all(shipment.arrived for shipment in request.shipments)
             self._cond.notify_all()
         if lost:
-            _log.error("%s: closed with %d values not stored: %s", self._runs.path, lost, self._outage.last_error)
+            reason = self._outage.reason or self._sub_outage.reason or "there was no time left"
+            _log.error("%s: closed with %d values not stored: %s", self._runs.path, lost, reason)

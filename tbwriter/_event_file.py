@@ -222,7 +222,8 @@ class EventFile:
         tag = part.pending.tag
         if tag not in self._failed:
             self._failed.add(tag)
-            _log.warning("tag %r cannot be encoded and is left out: %s. Said once for this tag", tag, exc)
+            shown = _summary.shown(tag)
+            _log.warning("tag %s cannot be encoded and is left out: %s. Said once for this tag", shown, exc)
 
     def _drop_first_record(self, exc: RecordTooLargeError) -> None:
         """Leave out the first record that waits, which no file takes."""
@@ -238,7 +239,7 @@ class EventFile:
                 "a record of %d bytes%s is larger than a file may be here, and is left out and counted as dropped: "
                 "%s. Said once a run",
                 size,
-                f" (tag {part.pending.tag!r})" if part.pending else "",
+                f" (tag {_summary.shown(part.pending.tag)})" if part.pending else "",
                 exc,
             )
 

@@ -26,6 +26,11 @@ class Outage:
         self._pause_secs = _FIRST_PAUSE_SECS
         self._stored = 0
 
+    @property
+    def reason(self) -> str | None:
+        """The newest error of an outage that lasts; None while storage works."""
+        return None if self.since is None else self.last_error
+
     def failed(self, exc: OSError, path: str, stored: int = 0) -> None:
         """Note a failed attempt; pauses double from 0.1 s to 30 s, with jitter, so that ranks do not retry in step.
 

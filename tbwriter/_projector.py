@@ -24,6 +24,7 @@ class Projector:
         self._storage_options = storage_options
         self._waiting: deque[_summary.Embedding] = deque()
         self._config: bytes | None = None  # once read, as it is stored or on its way
+        self._stored: set[str] = set()  # files of the first that waits
         self._told = False
         self.encoding_since: float | None = None
         """Since when, of `time.monotonic`, the files of an embedding are being made."""
@@ -64,7 +65,7 @@ class Projector:
                 self.drop_first(exc)
             else:
                 self.written += 1
-                self._waiting.popleft()
+                self._take_first()
             stored()
 
     def _store(self, embedding: _summary.Embedding) -> None:
@@ -76,7 +77,10 @@ class Projector:
         finally:
             self.encoding_since = None
         for name, data in files:
-            self._put("/".join((*embedding.folder, name)), data)
+            # Once, or each attempt would bring a spool that has no room for the next file more of this one.
+            if name not in self._stored:
+                self._put("/".join((*embedding.folder, name)), data)
+                self._stored.add(name)
         self._put(_summary.CONFIG_NAME, config)
         self._config = config
 
@@ -91,13 +95,19 @@ class Projector:
     def drop_first(self, exc: Exception) -> None:
         """Give up the one at which `drain` failed, and count it; one line tells of all that are given up."""
         self.dropped += 1
-        tag = self._waiting.popleft().tag
+        tag = _summary.shown(self._take_first().tag)
         if not self._told:
             self._told = True
             where = sinks.without_user(self._url)
-            _log.warning("%s: embedding %r cannot be stored and is dropped: %s. Said once a run", where, tag, exc)
+            why = exc.strerror if isinstance(exc, OSError) else exc  # without its path, which holds the tag again
+            _log.warning("%s: embedding %s cannot be stored and is dropped: %s. Said once a run", where, tag, why)
+
+    def _take_first(self) -> _summary.Embedding:
+        self._stored.clear()
+        return self._waiting.popleft()
 
     def discard(self) -> None:
         """Give up what is not stored, and count it."""
         self.dropped += len(self._waiting)
         self._waiting.clear()
+        self._stored.clear()

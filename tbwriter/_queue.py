@@ -24,6 +24,8 @@ OnFull = Literal["block", "drop", "raise"]
 
 # What an entry of the queue costs in CPython beside what is counted for it, in bytes: all of a scalar or a small group.
 ENTRY_BYTES = 240
+MIN_BYTES = 8 * ENTRY_BYTES
+"""The least that a queue may hold: a quarter of it is room for a large entry itself and a scalar beside its array."""
 # Beside large entries, scalars and other small ones, of at most a 64th of the bytes, may take this share more: a batch
 # of images that takes seconds to encode must not hold up the curves.
 _SMALL = 64
@@ -122,11 +124,16 @@ class EntryQueue:
             self._gate()  # raises
         if tell:  # outside of the lock: a handler of the log may do anything
             _log.warning(
-                "storage does not keep up: %d entries and %.1f MiB of arrays wait, and there is room for no more; "
+                "%s does not keep up: %d entries and %.1f MiB of arrays wait, and there is room for no more; "
                 "newer ones are dropped and counted until there is. Said once an outage",
+                self._awaited,
                 len(self.entries),
                 self._heavy / (1 << 20),
             )
+
+    @property
+    def _awaited(self) -> str:
+        return "encoding" if self._encoding() else "storage"
 
     def _let_in(self, item: Item, size: int) -> None:
         self._heavy += size
@@ -157,7 +164,7 @@ class EntryQueue:
         self._wake()
         if self._on_full == "raise":
             raise QueueFullError(
-                f"{len(self.entries)} entries wait for storage and max_queue={self._max_entries}, "
+                f"{len(self.entries)} entries wait for {self._awaited} and max_queue={self._max_entries}, "
                 f"max_queue_bytes={self._max_bytes} allow no more; see stats().last_error"
             )
         while self._on_full == "block" and self._block_left > 0 and self._may_wait():

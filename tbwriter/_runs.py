@@ -1,4 +1,7 @@
-"""What one writer stores: its own run, its embeddings, and the sub-runs that `add_scalars` makes, behind one face."""
+"""What one writer stores: its own run, its embeddings, and the sub-runs that `add_scalars` makes, behind one face.
+
+Over 300 lines: what all three hold, store and lose is one account.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from tbwriter import sinks
+from tbwriter import _summary, sinks
 from tbwriter._entries import SUB_RUN_BYTES, Entry, Item, Points, SubRun
 from tbwriter._event_file import EventFile, Place, Shipment
 from tbwriter._projector import Projector
@@ -225,7 +228,12 @@ class Runs:
         self._main.thinned += file.thinned
         self._main.written += file.written
         self._main.bytes += file.bytes
-        _log.warning("%s: this sub-run cannot be written any more: %s; its values are dropped", file.path, exc)
+        self._tell_impossible("no more can be written to the sub-run", name, exc)
+
+    def _tell_impossible(self, what: str, name: str, exc: OSError) -> None:
+        where = sinks.without_user(self._place.url)
+        why = exc.strerror or exc  # without its path, which has the name again
+        _log.warning("%s: %s %s: %s; its values are dropped", where, what, _summary.shown(name), why)
 
     def _sub(self, name: str) -> EventFile | None:
         """Return the file of a sub-run, or None where its directory cannot ever be made.
@@ -246,9 +254,7 @@ class Runs:
                 if exc.errno not in _NEVER:
                     raise
                 self._impossible.add(name)
-                _log.warning(
-                    "%s: no directory for this sub-run: %s; its values are dropped", sinks.without_user(place.url), exc
-                )
+                self._tell_impossible("no directory can be made for the sub-run", name, exc)
                 return None
             if len(self._subs) > _MAX_OPEN_FILES:
                 file.release()

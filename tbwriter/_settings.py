@@ -19,7 +19,7 @@ from tbwriter import _live, sinks
 from tbwriter._async import Worker
 from tbwriter._event_file import Place
 from tbwriter._naming import host_name
-from tbwriter._queue import OnFull
+from tbwriter._queue import MIN_BYTES, OnFull
 from tbwriter._runs import Runs
 from tbwriter._summary import as_number, check_text, describe
 from tbwriter.errors import SinkError
@@ -78,8 +78,9 @@ class Settings:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
                 raise TypeError(f"{name} must be an integer, got {describe(value)}")
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {describe(value)}")
+            least = MIN_BYTES if name == "max_queue_bytes" else 1
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {describe(value)}")
             values[name] = int(value)
         for name in ("flush_secs", "block_secs", "max_file_age"):
             value = values[name]

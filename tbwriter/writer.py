@@ -61,8 +61,8 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         max_file_age: in seconds; a new event file is begun when one is older and there is something to write. A
             reader that once saw a file wrongly, as caches of network file systems let it, recovers with the next
             file. None never does: a reader keeps every file open.
-        max_queue_bytes: the most memory that waiting entries hold; one that is larger alone is taken too, and scalars
-            beside large entries, up to a quarter more.
+        max_queue_bytes: the most memory that waiting entries hold, at least 1920; one that is larger alone is taken
+            too, and scalars beside large entries, up to a quarter more.
         on_full: what an `add_*` does when the queue is full: "block" waits for room, at most `block_secs` in one
             outage, then drops the new value and counts it; "drop" never waits; "raise" raises QueueFullError.
         block_secs: see `on_full`; time in which the worker encodes something large is not counted.

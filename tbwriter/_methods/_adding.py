@@ -88,7 +88,9 @@ class Adding:
     def _check_kind(self, tag: str, kind: str) -> None:
         first = self._kinds.get(tag, kind)
         if first != kind:
-            raise ValueError(f"tag {tag!r} holds {first}s already and cannot hold {kind}s too; use another tag")
+            raise ValueError(
+                f"tag {_summary.shown(tag)} holds {first}s already and cannot hold {kind}s too; use another tag"
+            )
 
     def _add(
         self, tag: str, summary: _summary.Summary, kind: str, step: Any, walltime: float | None, *, bounded: bool = True

@@ -119,7 +119,7 @@ class ArrayMethods(Adding):
 
         Args:
             tag: as in `add_scalar`; stored as `<tag>/text_summary`, as torch and tensorboardX do.
-            text_string: a str, or str in a list or array of rank 1 or 2.
+            text_string: a str, or str in a list or array of rank 1 or 2; what a masked array hides is empty.
             global_step: as in `add_scalar`.
             walltime: as in `add_scalar`.
 

@@ -226,9 +226,9 @@ class ChartMethods(ScalarMethods):
         for tag in metrics.keys() - kept.keys() - self._trial_curves:
             self._trial_curves.add(tag)
             _log.warning(
-                "add_hparams: tag %r is a curve of this run, and the table shows its last point: %r is left out. "
+                "add_hparams: tag %s is a curve of this run, and the table shows its last point: %r is left out. "
                 "global_step= adds it to the curve. Said once for this tag",
-                tag,
+                _summary.shown(tag),
                 metrics[tag],
             )
         return kept
@@ -238,7 +238,8 @@ class ChartMethods(ScalarMethods):
         given = {"run_name": run_name, "name": name}
         texts = [_summary.check_text(one, what) for what, one in given.items() if one is not None]
         if len([text for text in texts if text]) > 1:
-            raise ValueError(f"run_name={run_name!r} and name={name!r} are two names of one argument; give one")
+            first, second = map(_summary.shown, texts)
+            raise ValueError(f"run_name={first} and name={second} are two names of one argument; give one")
         asked = "".join(texts)
         if not asked:
             return None
@@ -247,7 +248,7 @@ class ChartMethods(ScalarMethods):
         parts = [part for part in asked.split("/") if part != "."]
         if any(part in ("", "..") or "\0" in part or "\\" in part for part in parts):
             where = sinks.without_user(self._settings.url)
-            raise ValueError(f"run_name must name a directory below {where!r}, got {asked!r}")
+            raise ValueError(f"run_name must name a directory below {where!r}, got {_summary.shown(asked)}")
         return "/".join(parts) or None
 
     def _end_trial(self, *, failed: bool) -> None:

@@ -212,15 +212,17 @@ class ScalarMethods(Adding):
         main_tag = _summary.check_tag(main_tag, "main_tag")
         step = self._step(global_step, main_tag)
         wall_time, slack = self._wall_time(walltime, main_tag)
+        shown = _summary.shown(main_tag)
         if not isinstance(tag_scalar_dict, Mapping):
             got = _summary.describe(tag_scalar_dict)
-            raise TypeError(f"tag {main_tag!r}: tag_scalar_dict must be a mapping of key to value, got {got}")
+            raise TypeError(f"tag {shown}: tag_scalar_dict must be a mapping of key to value, got {got}")
         items = []
         for key, value in tag_scalar_dict.items():
-            key = _summary.check_tag(key, f"tag {main_tag!r}: a key of tag_scalar_dict")  # noqa: PLW2901 (a str Enum is its text from here on)
+            key = _summary.check_tag(key, f"tag {shown}: a key of tag_scalar_dict")  # noqa: PLW2901 (a str Enum is its text from here on)
             name = f"{main_tag.replace('/', '_')}_{key}"
             if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name or "\\" in name:
-                raise ValueError(f"tag {main_tag!r}: a key must make the name of a directory, got {name!r} of {key!r}")
+                got = f"{_summary.shown(name)} of {_summary.shown(key)}"
+                raise ValueError(f"tag {shown}: a key must make the name of a directory, got {got}")
             number = _summary.as_scalar(value, f"{main_tag}/{key}", self._told)
             items.append(SubRun(name, (main_tag, number, step, wall_time, slack)))
         self._put_all(items)

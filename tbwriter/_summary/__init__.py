@@ -32,7 +32,7 @@ from tbwriter._summary._tensor import Tensor
 from tbwriter._summary._text import Text
 from tbwriter._summary._values import as_array, as_number, as_scalar, as_step, as_wall_time
 from tbwriter._summary._video import Video
-from tbwriter._summary._words import check_tag, check_text, describe
+from tbwriter._summary._words import check_tag, check_text, describe, shown
 
 __all__ = [
     "CONFIG_NAME",
@@ -93,6 +93,7 @@ __all__ = [
     "mesh",
     "rows",
     "session_start",
+    "shown",
     "trial_end",
     "trial_start",
     "wrap",

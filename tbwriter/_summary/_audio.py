@@ -15,7 +15,7 @@ from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 from tbwriter._summary._values import as_argument, as_array
-from tbwriter._summary._words import describe, dtype_name
+from tbwriter._summary._words import describe, dtype_name, shown
 
 _log = logging.getLogger(__name__)
 
@@ -55,13 +55,15 @@ class Audio:
         rate = as_argument(sample_rate, tag, "sample_rate")
         if not 1 <= rate <= _MAX_RATE or rate != int(rate):
             raise ValueError(
-                f"tag {tag!r}: sample_rate must be a whole number of frames a second, got {describe(sample_rate)}"
+                f"tag {shown(tag)}: sample_rate must be a whole number of frames a second, got {describe(sample_rate)}"
             )
         samples = array[:, np.newaxis] if array.ndim == 1 else array
         if samples.ndim == 2 and samples.shape[1] not in (1, 2) and samples.shape[0] in (1, 2):
             samples = samples.T
         if samples.ndim != 2 or samples.shape[1] not in (1, 2) or not len(samples):
-            raise ValueError(f"tag {tag!r}: got {describe(sound)}, want shape (frames,) or (frames, 1 or 2 channels)")
+            raise ValueError(
+                f"tag {shown(tag)}: got {describe(sound)}, want shape (frames,) or (frames, 1 or 2 channels)"
+            )
         return cls(tag, np.array(samples) if copy else samples, int(rate), told)
 
     @property
@@ -110,6 +112,6 @@ class Audio:
         # NaN equals nothing, but is no sign of clipping.
         if self.tag not in self.told and ((clipped != self.samples) & ~np.isnan(self.samples)).any():
             self.told.add(self.tag)
-            _log.warning("audio %r: samples beyond -1 to 1 are clipped. Said once for this tag", self.tag)
+            _log.warning("audio %s: samples beyond -1 to 1 are clipped. Said once for this tag", shown(self.tag))
         scaled: npt.NDArray[np.float32] = np.rint(np.nan_to_num(clipped.astype(np.float32)) * np.float32(0x7FFF))
         return scaled

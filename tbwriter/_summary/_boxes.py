@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _image, _pixels
 from tbwriter._summary._values import as_argument, as_array, items_of, text_of
-from tbwriter._summary._words import describe
+from tbwriter._summary._words import describe, shown
 
 _COLOR = "red"
 _LINE_WIDTH = 2
@@ -47,24 +47,25 @@ class BoxedImage:
         _pixels.require_pillow(tag, "images")
         batch = _pixels.arrange(tag, image, dataformats, "NHWC")
         if len(batch) != 1:
-            raise ValueError(f"tag {tag!r}: got {describe(image)}, want one image")
+            raise ValueError(f"tag {shown(tag)}: got {describe(image)}, want one image")
         corners = as_array(boxes, tag).astype(np.float64)
         if corners.size == 0:
             corners = corners.reshape(0, 4)
         corners = corners[np.newaxis] if corners.shape == (4,) else corners
         if corners.ndim != 2 or corners.shape[1] != 4:
-            raise ValueError(f"tag {tag!r}: boxes must be of shape (n, 4), got {describe(boxes)}")
-        where = f"tag {tag!r}: labels"
+            raise ValueError(f"tag {shown(tag)}: boxes must be of shape (n, 4), got {describe(boxes)}")
+        where = f"tag {shown(tag)}: labels"
         given = [] if labels is None else [labels] if isinstance(labels, str) else items_of(labels, where, "texts")
         names = tuple(text_of(label, where) for label in given)
         if labels is not None and len(names) != len(corners):
-            raise ValueError(f"tag {tag!r}: got {len(names)} labels for {len(corners)} boxes, want one for each")
+            raise ValueError(f"tag {shown(tag)}: got {len(names)} labels for {len(corners)} boxes, want one for each")
         scale = as_argument(rescale, tag, "rescale")
         if not 0 < scale <= 100:
-            raise ValueError(f"tag {tag!r}: rescale must be above 0 and at most 100, got {describe(rescale)}")
+            raise ValueError(f"tag {shown(tag)}: rescale must be above 0 and at most 100, got {describe(rescale)}")
         if scale > 1 and math.prod(batch.shape[1:3]) * scale**2 > _MAX_PIXELS:
             raise ValueError(
-                f"tag {tag!r}: rescale={scale:g} makes {describe(image)} larger than {_MAX_PIXELS} pixels; want less"
+                f"tag {shown(tag)}: rescale={scale:g} makes {describe(image)} larger than {_MAX_PIXELS} pixels; "
+                "want less"
             )
         return cls(tag, np.array(batch[0]) if copy else batch[0], corners, names, scale)
 

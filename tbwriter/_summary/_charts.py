@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
-from tbwriter._summary._words import check_tag, describe
+from tbwriter._summary._words import check_tag, describe, shown
 
 PLUGIN = "custom_scalars"
 TAG = "custom_scalars__config__"
@@ -44,14 +44,14 @@ def check_layout(layout: Any) -> dict[str, dict[str, Chart]]:
     for category, charts in layout.items():
         category = check_tag(category, "layout: a category")  # noqa: PLW2901 (a str Enum is its text from here on)
         if not isinstance(charts, Mapping):
-            raise TypeError(f"layout[{category!r}] is {describe(charts)}, {wanted}")
+            raise TypeError(f"layout[{shown(category)}] is {describe(charts)}, {wanted}")
         for title, chart in charts.items():
             title = check_tag(title, "layout: a title")  # noqa: PLW2901
             if not isinstance(chart, (list, tuple)) or len(chart) != 2:
-                raise TypeError(f"layout[{category!r}][{title!r}] is {describe(chart)}, {wanted}")
+                raise TypeError(f"layout[{shown(category)}][{shown(title)}] is {describe(chart)}, {wanted}")
             kind, tags = chart
             if not isinstance(kind, str) or str.__str__(kind) not in _KINDS:
-                raise ValueError(f"layout: chart {title!r}: want 'Multiline' or 'Margin', got {describe(kind)}")
+                raise ValueError(f"layout: chart {shown(title)}: want 'Multiline' or 'Margin', got {describe(kind)}")
             checked.setdefault(category, {})[title] = check_chart(title, kind, tags)
     return checked
 
@@ -59,12 +59,12 @@ def check_layout(layout: Any) -> dict[str, dict[str, Chart]]:
 def check_chart(title: str, kind: str, tags: Any) -> Chart:
     """Return a chart of a kind in _KINDS; see `check_layout`."""
     if isinstance(tags, (str, bytes, bytearray)) or not isinstance(tags, Sequence) or not tags:
-        raise TypeError(f"chart {title!r}: tags must be a list of tags, got {describe(tags)}")
-    names = tuple(check_tag(tag, f"chart {title!r}: each of tags") for tag in tags)
+        raise TypeError(f"chart {shown(title)}: tags must be a list of tags, got {describe(tags)}")
+    names = tuple(check_tag(tag, f"chart {shown(title)}: each of tags") for tag in tags)
     if kind == "Margin":
         if len(names) != 3:
             raise ValueError(
-                f"chart {title!r}: a margin chart has three tags, value, lower and upper; got {len(names)}"
+                f"chart {shown(title)}: a margin chart has three tags, value, lower and upper; got {len(names)}"
             )
         return Chart("Margin", names)
     for name in names:
@@ -72,8 +72,8 @@ def check_chart(title: str, kind: str, tags: Any) -> Chart:
             re.compile(name)
         except re.error as exc:  # noqa: PERF203 (each tag on its own)
             raise ValueError(
-                f"chart {title!r}: tag {name!r} is no regular expression ({exc}), which the tags of a multiline chart "
-                f"are; write re.escape(tag)"
+                f"chart {shown(title)}: tag {shown(name)} is no regular expression ({exc}), which the tags of a "
+                f"multiline chart are; write re.escape(tag)"
             ) from exc
     return Chart("Multiline", names)
 

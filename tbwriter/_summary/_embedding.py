@@ -16,7 +16,7 @@ from google.protobuf import text_format
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._summary import _pixels
 from tbwriter._summary._values import as_array, items_of, text_of
-from tbwriter._summary._words import check_tag, describe
+from tbwriter._summary._words import check_tag, describe, shown
 
 CONFIG_NAME = "projector_config.pbtxt"
 _MAX_SPRITE_SIDE = 8192
@@ -58,19 +58,21 @@ class Embedding:
         tag = check_tag(tag)
         matrix = as_array(points, tag)
         if matrix.ndim != 2 or 0 in matrix.shape:
-            raise ValueError(f"tag {tag!r}: mat must be of shape (points, dimensions), got {describe(points)}")
+            raise ValueError(f"tag {shown(tag)}: mat must be of shape (points, dimensions), got {describe(points)}")
         table = () if labels is None else _table(tag, labels, header, len(matrix))
         pictures = None
         if images is not None:
             _pixels.require_pillow(tag, "images of points")
             pictures = _pictures(tag, images)
             if len(pictures) != len(matrix):
-                raise ValueError(f"tag {tag!r}: got {len(pictures)} images for {len(matrix)} points, want one for each")
+                raise ValueError(
+                    f"tag {shown(tag)}: got {len(pictures)} images for {len(matrix)} points, want one for each"
+                )
             side = _columns(pictures.shape) * pictures.shape[2]
             if side > _MAX_SPRITE_SIDE:
                 raise ValueError(
-                    f"tag {tag!r}: label_img fills {side} by {side} pixels and the projector shows {_MAX_SPRITE_SIDE}; "
-                    f"use fewer or smaller images"
+                    f"tag {shown(tag)}: label_img fills {side} by {side} pixels and the projector shows "
+                    f"{_MAX_SPRITE_SIDE}; use fewer or smaller images"
                 )
             pictures = np.array(pictures) if copy else pictures
         folder = (f"{step:05}", _as_name(tag))
@@ -143,20 +145,22 @@ def _parsed(config: bytes) -> plugins.ProjectorConfig:
 
 
 def _table(tag: str, labels: Any, header: Any, number: int) -> tuple[tuple[str, ...], ...]:
-    rows = items_of(labels, f"tag {tag!r}: metadata", "a list of labels")
+    rows = items_of(labels, f"tag {shown(tag)}: metadata", "a list of labels")
     if len(rows) != number:
-        raise ValueError(f"tag {tag!r}: got {len(rows)} labels for {number} points, want one for each")
+        raise ValueError(f"tag {shown(tag)}: got {len(rows)} labels for {number} points, want one for each")
     if header is None or (isinstance(header, (str, list, tuple)) and not header):
         return tuple((_cell(tag, label),) for label in rows)
-    where = f"tag {tag!r}: metadata_header"
+    where = f"tag {shown(tag)}: metadata_header"
     names = [header] if isinstance(header, str) else items_of(header, where, "a list of the columns' names")
     lists = []
     for row in rows:
-        cells = [] if isinstance(row, str) else items_of(row, f"tag {tag!r}: with metadata_header, a label", "a list")
+        cells = (
+            [] if isinstance(row, str) else items_of(row, f"tag {shown(tag)}: with metadata_header, a label", "a list")
+        )
         if len(cells) != len(names):
             raise ValueError(
-                f"tag {tag!r}: metadata_header has {len(names)} columns, so that each label must be a list of as many, "
-                f"got {describe(row)}"
+                f"tag {shown(tag)}: metadata_header has {len(names)} columns, so that each label must be a list of "
+                f"as many, got {describe(row)}"
             )
         lists.append(tuple(_cell(tag, cell) for cell in cells))
     # TensorBoard takes the first line for a header only where there are several columns.
@@ -165,7 +169,7 @@ def _table(tag: str, labels: Any, header: Any, number: int) -> tuple[tuple[str, 
 
 def _cell(tag: str, label: Any) -> str:
     """Return the text of a label on one line and without tabs, which would begin another column."""
-    text = text_of(label, f"tag {tag!r}: metadata")
+    text = text_of(label, f"tag {shown(tag)}: metadata")
     return " ".join(text.split("\t")).replace("\n", " ").replace("\r", " ")
 
 
@@ -174,8 +178,8 @@ def _pictures(tag: str, images: Any) -> npt.NDArray[Any]:
         return _pixels.arrange(tag, images, "NCHW", "NHWC")
     except (TypeError, ValueError) as exc:
         raise type(exc)(
-            f"tag {tag!r}: label_img must be of shape (points, channels, height, width), 1, 3 or 4 channels and no "
-            f"empty side, got {describe(images)}"
+            f"tag {shown(tag)}: label_img must be of shape (points, channels, height, width), 1, 3 or 4 channels and "
+            f"no empty side, got {describe(images)}"
         ) from exc
 
 

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary._scalar import varint
-from tbwriter._summary._words import describe
+from tbwriter._summary._words import describe, shown
 
 _Message = TypeVar("_Message", bound=Message)
 
@@ -48,7 +48,7 @@ def check_size(tag: str, value: object, nbytes: int) -> None:
         ValueError: it is too large.
     """
     if nbytes > MAX_BYTES:
-        raise ValueError(f"tag {tag!r}: got {describe(value)}, want less than 2 GiB: protobuf holds no more")
+        raise ValueError(f"tag {shown(tag)}: got {describe(value)}, want less than 2 GiB: protobuf holds no more")
 
 
 def event(values: Iterable[pb.Summary.Value], step: int, wall_time: float) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tbwriter._summary._pixels import Pixels
-from tbwriter._summary._words import describe
+from tbwriter._summary._words import describe, shown
 
 
 def draw(tag: str, figures: Any, *, close: bool) -> Pixels:
@@ -28,13 +28,13 @@ def draw(tag: str, figures: Any, *, close: bool) -> Pixels:
         ImportError: no matplotlib.
     """
     if importlib.util.find_spec("matplotlib") is None:
-        raise ImportError(f"tag {tag!r}: figures need matplotlib: pip install 'tbwriter[plots]'")
+        raise ImportError(f"tag {shown(tag)}: figures need matplotlib: pip install 'tbwriter[plots]'")
     several = list(figures) if isinstance(figures, (list, tuple)) else [figures]
     if not several:
-        raise ValueError(f"tag {tag!r}: got an empty list, want at least one figure")
+        raise ValueError(f"tag {shown(tag)}: got an empty list, want at least one figure")
     for figure in several:
         if not hasattr(figure, "set_canvas") or isinstance(figure, type):
-            raise TypeError(f"tag {tag!r}: got {describe(figure)}, want a matplotlib figure")
+            raise TypeError(f"tag {shown(tag)}: got {describe(figure)}, want a matplotlib figure")
     drawn = [_draw(tag, figure) for figure in several]
     pyplot = sys.modules.get("matplotlib.pyplot")  # a figure that was made without it is not kept by it
     if close and pyplot is not None:
@@ -42,7 +42,7 @@ def draw(tag: str, figures: Any, *, close: bool) -> Pixels:
             pyplot.close(figure)
     sizes = sorted({image.shape[:2] for image in drawn})
     if len(sizes) > 1:
-        raise ValueError(f"tag {tag!r}: figures under one tag must have one size in pixels, got {sizes}")
+        raise ValueError(f"tag {shown(tag)}: figures under one tag must have one size in pixels, got {sizes}")
     return np.stack(drawn)
 
 
@@ -55,6 +55,6 @@ def _draw(tag: str, figure: Any) -> Pixels:
         canvas.draw()
         return np.array(np.asarray(canvas.buffer_rgba())[..., :3])
     except Exception as exc:  # text that is no mathtext, more pixels than matplotlib draws, an artist of the user's
-        raise ValueError(f"tag {tag!r}: got {describe(figure)}, which matplotlib cannot draw: {exc}") from exc
+        raise ValueError(f"tag {shown(tag)}: got {describe(figure)}, which matplotlib cannot draw: {exc}") from exc
     finally:
         figure.set_canvas(own)

@@ -14,7 +14,7 @@ from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 from tbwriter._summary._counting import RULES, Buckets, Edges, count, widened
 from tbwriter._summary._values import as_argument, as_array
-from tbwriter._summary._words import describe
+from tbwriter._summary._words import describe, shown
 
 _log = logging.getLogger(__name__)
 
@@ -72,8 +72,8 @@ class Histogram:
             return
         self.told.add(self.tag)
         _log.warning(
-            "histogram %r: %s of %d values are counted%s. Said once for this tag",
-            self.tag,
+            "histogram %s: %s of %d values are counted%s. Said once for this tag",
+            shown(self.tag),
             counted or "none",
             self.array.size,
             f": {buckets.nan} are NaN, {buckets.inf} infinite" if buckets.nan or buckets.inf else "",
@@ -109,13 +109,13 @@ class HistogramRaw:
         held = as_array(counts, tag).astype(np.float64)
         if edges.ndim != 1 or edges.shape != held.shape:
             raise ValueError(
-                f"tag {tag!r}: bucket_limits and bucket_counts must be of one shape (k,), got {edges.shape} and "
+                f"tag {shown(tag)}: bucket_limits and bucket_counts must be of one shape (k,), got {edges.shape} and "
                 f"{held.shape}; of the edges that numpy.histogram returns, leave out the first"
             )
         if np.isnan(edges).any() or not (edges[1:] > edges[:-1]).all():
-            raise ValueError(f"tag {tag!r}: bucket_limits must rise, got {describe(limits)}")
+            raise ValueError(f"tag {shown(tag)}: bucket_limits must rise, got {describe(limits)}")
         if not np.isfinite(held).all() or (held < 0).any():
-            raise ValueError(f"tag {tag!r}: bucket_counts must be finite and not negative, got {describe(counts)}")
+            raise ValueError(f"tag {shown(tag)}: bucket_counts must be finite and not negative, got {describe(counts)}")
         names = ("min", "max", "num", "sum", "sum_squares")
         low, high, *_ = map(as_argument, (minimum, maximum, *unshown), [tag] * len(names), names)
         used = np.flatnonzero(held)
@@ -125,10 +125,10 @@ class HistogramRaw:
         # The outer edges are the data's own, as TensorBoard reads its older form.
         inner = edges[begin : end - 1]
         if not (np.isfinite(low) and np.isfinite(high) and low <= high):
-            raise ValueError(f"tag {tag!r}: min and max must be finite and rise, got {low} and {high}")
+            raise ValueError(f"tag {shown(tag)}: min and max must be finite and rise, got {low} and {high}")
         if len(inner) and not low <= inner[0] <= inner[-1] <= high:
             raise ValueError(
-                f"tag {tag!r}: min and max must enclose where buckets that hold values meet, {inner[0]} to "
+                f"tag {shown(tag)}: min and max must enclose where buckets that hold values meet, {inner[0]} to "
                 f"{inner[-1]}, got {low} and {high}"
             )
         if not len(inner):
@@ -158,13 +158,13 @@ def _check_bins(tag: str, bins: Any) -> str | int | Edges:
         name: str = str.__str__(bins)
         if name not in ("tensorflow", *RULES):
             known = f"'tensorflow' or one of {', '.join(RULES)}"
-            raise ValueError(f"tag {tag!r}: bins must be {known}, got {describe(bins)}")
+            raise ValueError(f"tag {shown(tag)}: bins must be {known}, got {describe(bins)}")
         return name
     if isinstance(bins, (int, np.integer)):
         if not 1 <= bins <= _MAX_BINS:
-            raise ValueError(f"tag {tag!r}: bins must be from 1 to {_MAX_BINS}, got {describe(int(bins))}")
+            raise ValueError(f"tag {shown(tag)}: bins must be from 1 to {_MAX_BINS}, got {describe(int(bins))}")
         return int(bins)
-    wrong = f"tag {tag!r}: bin edges must be at least two finite, rising numbers, got {describe(bins)}"
+    wrong = f"tag {shown(tag)}: bin edges must be at least two finite, rising numbers, got {describe(bins)}"
     try:
         edges = np.array(as_array(bins, tag), np.float64)
     except TypeError as exc:
@@ -178,5 +178,5 @@ def _check_max_bins(tag: str, max_bins: Any) -> int | None:
     if max_bins is None:
         return None
     if isinstance(max_bins, bool) or not isinstance(max_bins, (int, np.integer)) or max_bins < 1:
-        raise ValueError(f"tag {tag!r}: max_bins must be an integer from 1 on, got {describe(max_bins)}")
+        raise ValueError(f"tag {shown(tag)}: max_bins must be an integer from 1 on, got {describe(max_bins)}")
     return int(max_bins)

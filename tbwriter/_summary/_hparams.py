@@ -14,7 +14,7 @@ from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 from tbwriter._summary._values import as_number, items_of, text_of
-from tbwriter._summary._words import check_tag, describe, dtype_name
+from tbwriter._summary._words import check_tag, describe, dtype_name, shown
 
 PLUGIN = "hparams"
 EXPERIMENT_TAG = "_hparams_/experiment"
@@ -60,7 +60,7 @@ def check_hparams(hparams: Any) -> dict[str, HParam]:
     for given, value in hparams.items():
         if value is not None:
             name = check_tag(given, "a name in hparam_dict")
-            checked[name] = _check_value(f"hparam_dict[{name!r}]", value)
+            checked[name] = _check_value(f"hparam_dict[{shown(name)}]", value)
     return checked
 
 
@@ -115,7 +115,7 @@ def experiment(hparams: Mapping[str, HParam], metrics: Sequence[str], domains: A
         info = plugins.HParamInfo(name=name, type=_type(value))
         if name in domains:
             allowed = domains[name]
-            where, want = f"hparam_domain_discrete[{name!r}]", f"a list of values like {describe(value)}"
+            where, want = f"hparam_domain_discrete[{shown(name)}]", f"a list of values like {describe(value)}"
             given = [] if isinstance(allowed, str) else items_of(allowed, where, want)
             checked = [_check_value(where, one) for one in given]
             if not checked or {_type(one) for one in checked} != {info.type}:

@@ -13,7 +13,7 @@ from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 from tbwriter._summary._values import as_array
-from tbwriter._summary._words import describe
+from tbwriter._summary._words import describe, shown
 
 PLUGIN = "mesh"
 _Kind = plugins.MeshPluginData.ContentType
@@ -81,11 +81,13 @@ def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: Any, *, copy:
     import json  # here and not above: an import of tbwriter is to be quick
 
     if config is not None and not isinstance(config, Mapping):
-        raise TypeError(f"tag {tag!r}: config_dict must be a mapping, got {describe(config)}")
+        raise TypeError(f"tag {shown(tag)}: config_dict must be a mapping, got {describe(config)}")
     try:
         text = "{}" if config is None else json.dumps(dict(config), sort_keys=True, allow_nan=False)
     except Exception as exc:  # a TypeError, a ValueError of NaN, a RecursionError, or what a foreign mapping raises
-        raise TypeError(f"tag {tag!r}: config_dict must hold what JSON can: {exc}; got {describe(config)}") from exc
+        raise TypeError(
+            f"tag {shown(tag)}: config_dict must hold what JSON can: {exc}; got {describe(config)}"
+        ) from exc
     arrays = {
         kind: _triples(tag, name, value)
         for kind, name, value in (
@@ -99,7 +101,7 @@ def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: Any, *, copy:
     for kind, array in arrays.items():
         if len(array) != len(points) or (kind == _Kind.COLOR and array.shape != points.shape):
             raise ValueError(
-                f"tag {tag!r}: {_Kind.Name(kind).lower()}s are of shape {array.shape}, "
+                f"tag {shown(tag)}: {_Kind.Name(kind).lower()}s are of shape {array.shape}, "
                 f"which does not fit vertices of shape {points.shape}"
             )
     components = sum(1 << kind for kind in arrays)
@@ -110,9 +112,9 @@ def _triples(tag: str, name: str, value: Any) -> npt.NDArray[Any]:
     array = as_array(value, tag, masked=0 if name == "colors" else None)
     array = array[np.newaxis] if array.ndim == 2 else array
     if array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
-        raise ValueError(f"tag {tag!r}: {name} must be of shape (batch, n, 3) or (n, 3), got {describe(value)}")
+        raise ValueError(f"tag {shown(tag)}: {name} must be of shape (batch, n, 3) or (n, 3), got {describe(value)}")
     if name == "faces" and not _are_indices(array):
-        raise ValueError(f"tag {tag!r}: faces must be indices of vertices, whole numbers, got {describe(value)}")
+        raise ValueError(f"tag {shown(tag)}: faces must be indices of vertices, whole numbers, got {describe(value)}")
     _event.check_size(tag, value, 4 * array.size)
     return array
 

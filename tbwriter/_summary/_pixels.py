@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tbwriter._summary._values import as_array
-from tbwriter._summary._words import describe
+from tbwriter._summary._words import describe, shown
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -18,7 +18,7 @@ Pixels = npt.NDArray[np.uint8]
 def require_pillow(tag: str, what: str) -> None:
     """Raise ImportError when Pillow is missing, with the line that installs it."""
     if importlib.util.find_spec("PIL") is None:
-        raise ImportError(f"tag {tag!r}: {what} need Pillow: pip install 'tbwriter[images]'")
+        raise ImportError(f"tag {shown(tag)}: {what} need Pillow: pip install 'tbwriter[images]'")
 
 
 def arrange(tag: str, value: Any, dataformats: str, wanted: str) -> npt.NDArray[Any]:
@@ -41,11 +41,13 @@ def arrange(tag: str, value: Any, dataformats: str, wanted: str) -> npt.NDArray[
     needed = set(wanted) - set("NC")
     if len({*letters}) != len(letters) or not needed <= {*letters} <= {*wanted}:
         orders = f"orders of {', '.join(letter for letter in wanted if letter in needed)}, with C and N or without"
-        raise ValueError(f"tag {tag!r}: dataformats must be one of the {orders}, got {describe(dataformats)}")
+        raise ValueError(f"tag {shown(tag)}: dataformats must be one of the {orders}, got {describe(dataformats)}")
     if isinstance(value, (list, tuple)) and "N" not in letters and array.ndim == len(letters) + 1:
         letters = "N" + letters
     if array.ndim != len(letters):
-        raise ValueError(f"tag {tag!r}: got {describe(value)}, want {len(letters)} dimensions as in {letters!r}")
+        raise ValueError(
+            f"tag {shown(tag)}: got {describe(value)}, want {len(letters)} dimensions as in {shown(letters)}"
+        )
     array = array.transpose([letters.index(letter) for letter in wanted if letter in letters])
     if "N" not in letters:
         array = array[np.newaxis]
@@ -53,7 +55,7 @@ def arrange(tag: str, value: Any, dataformats: str, wanted: str) -> npt.NDArray[
         array = array[..., np.newaxis]
     if array.shape[-1] not in (1, 3, 4) or 0 in array.shape:
         raise ValueError(
-            f"tag {tag!r}: got {describe(value)} read as {letters}, want 1, 3 or 4 channels and no empty side; "
+            f"tag {shown(tag)}: got {describe(value)} read as {letters}, want 1, 3 or 4 channels and no empty side; "
             f"say which dimension is which with dataformats="
         )
     return array

@@ -14,7 +14,7 @@ from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 from tbwriter._summary._values import as_array
-from tbwriter._summary._words import describe
+from tbwriter._summary._words import describe, shown
 
 _log = logging.getLogger(__name__)
 
@@ -62,11 +62,11 @@ class PrCurve:
         number = as_thresholds(tag, num_thresholds)
         if truth.shape != scores.shape:
             raise ValueError(
-                f"tag {tag!r}: labels and predictions must have one shape, "
+                f"tag {shown(tag)}: labels and predictions must have one shape, "
                 f"got {describe(labels)} and {describe(predictions)}"
             )
         if truth.size and (np.fmin.reduce(truth, axis=None) < 0 or np.fmax.reduce(truth, axis=None) > 1):
-            raise ValueError(f"tag {tag!r}: labels must be True or False, or from 0 to 1, got {describe(labels)}")
+            raise ValueError(f"tag {shown(tag)}: labels must be True or False, or from 0 to 1, got {describe(labels)}")
         factors = None
         if weights is not None:
             factors = as_array(weights, tag)
@@ -74,14 +74,14 @@ class PrCurve:
                 factors = np.broadcast_to(factors, truth.shape).reshape(-1)
             except ValueError as exc:
                 wanted = f"want a number or the shape of labels, {truth.shape}"
-                raise ValueError(f"tag {tag!r}: weights are {describe(weights)}, {wanted}") from exc
+                raise ValueError(f"tag {shown(tag)}: weights are {describe(weights)}, {wanted}") from exc
             factors = np.array(factors) if copy else factors
             # A count that is infinite as float32 is an error of TensorBoard's for the whole tag.
             with np.errstate(over="ignore"):
                 total = float(np.abs(factors[np.isfinite(factors)].astype(np.float64)).sum())
             if total > _FLOAT32_MAX:
                 raise ValueError(
-                    f"tag {tag!r}: weights must sum up within float32, got {describe(weights)}: {total:.3g}"
+                    f"tag {shown(tag)}: weights must sum up within float32, got {describe(weights)}: {total:.3g}"
                 )
         truth, scores = (np.array(array) if copy else array for array in (truth.reshape(-1), scores.reshape(-1)))
         return cls(tag, truth, scores, factors, number, told)
@@ -110,9 +110,9 @@ class PrCurve:
         if self.tag not in self.told and (unknown or beyond or not len(self.labels)):
             self.told.add(self.tag)
             _log.warning(
-                "PR curve %r: of %d predictions %d are left out, being no numbers, and %d lie beyond 0 to 1 and are "
+                "PR curve %s: of %d predictions %d are left out, being no numbers, and %d lie beyond 0 to 1 and are "
                 "taken as 0 or 1. Said once for this tag",
-                self.tag,
+                shown(self.tag),
                 len(self.labels),
                 unknown,
                 beyond,
@@ -126,10 +126,10 @@ def as_thresholds(tag: str, number: Any) -> int:
         TypeError, ValueError: no integer from 2 on.
     """
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
-        raise TypeError(f"tag {tag!r}: num_thresholds must be an integer, got {describe(number)}")
+        raise TypeError(f"tag {shown(tag)}: num_thresholds must be an integer, got {describe(number)}")
     if not 2 <= number <= _MAX_THRESHOLDS:
         raise ValueError(
-            f"tag {tag!r}: num_thresholds must be from 2 to {_MAX_THRESHOLDS}, got {describe(int(number))}"
+            f"tag {shown(tag)}: num_thresholds must be from 2 to {_MAX_THRESHOLDS}, got {describe(int(number))}"
         )
     return int(number)
 
@@ -169,10 +169,10 @@ class PrCurveRaw:
             # TensorBoard makes integers of the counts, and fails for the whole tag where that cannot be done.
             wrong = np.isinf(array) if name in ("precision", "recall") else ~np.isfinite(array)
             if wrong.any() or (np.abs(array.astype(np.float64)) > _FLOAT32_MAX).any():
-                raise ValueError(f"tag {tag!r}: {name} must be finite and within float32, got {describe(row)}")
+                raise ValueError(f"tag {shown(tag)}: {name} must be finite and within float32, got {describe(row)}")
         sizes = [len(array) for array in arrays]
         if len({*sizes}) > 1 or sizes[0] < 2:
-            raise ValueError(f"tag {tag!r}: the six rows of a curve must be of one length from 2 on, got {sizes}")
+            raise ValueError(f"tag {shown(tag)}: the six rows of a curve must be of one length from 2 on, got {sizes}")
         return cls(tag, np.stack([array.astype(np.float64) for array in arrays]))
 
     @property

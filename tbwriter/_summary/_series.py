@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tbwriter._summary._scalar import step_field, value_prefix, varint, wall_time_field
 from tbwriter._summary._values import EXACT_INT, as_array
-from tbwriter._summary._words import describe
+from tbwriter._summary._words import describe, shown
 
 _log = logging.getLogger(__name__)
 
@@ -50,27 +50,27 @@ def as_series(tag: str, values: Any, steps: Any, wall_times: Any, *, now: float,
         if overflow.any() or counter:
             told.add(tag)
             _log.warning(
-                "tag %r: values beyond %s: TensorBoard shows float32; log them in thousands or millions. "
+                "tag %s: values beyond %s: TensorBoard shows float32; log them in thousands or millions. "
                 "Said once for this tag",
-                tag,
+                shown(tag),
                 "float32 are stored as infinity" if overflow.any() else "2**24 are rounded",
             )
     where = as_array(steps, tag)
     if where.dtype.kind == "f":
         wide = where.astype(np.float64)
         if not (np.isfinite(wide) & (wide == np.floor(wide)) & (np.abs(wide) < 2.0**63)).all():
-            raise ValueError(f"tag {tag!r}: steps must be whole numbers within int64, got {describe(steps)}")
+            raise ValueError(f"tag {shown(tag)}: steps must be whole numbers within int64, got {describe(steps)}")
     elif where.dtype.kind == "u" and where.size and int(where.max()) > 2**63 - 1:
-        raise ValueError(f"tag {tag!r}: steps must lie within int64, got {int(where.max())}")
+        raise ValueError(f"tag {shown(tag)}: steps must lie within int64, got {int(where.max())}")
     times = np.full(stored.shape, now) if wall_times is None else as_array(wall_times, tag).astype(np.float64)
     if stored.ndim != 1 or not stored.shape == where.shape == times.shape:
         raise ValueError(
-            f"tag {tag!r}: got values of shape {stored.shape}, steps of shape {where.shape}, wall_times of shape "
+            f"tag {shown(tag)}: got values of shape {stored.shape}, steps of shape {where.shape}, wall_times of shape "
             f"{times.shape}; want one length and one dimension"
         )
     if not (np.isfinite(times) & (times != 0)).all():
         got = describe(wall_times)
-        raise ValueError(f"tag {tag!r}: wall_times must be finite seconds since 1970 and not 0, got {got}")
+        raise ValueError(f"tag {shown(tag)}: wall_times must be finite seconds since 1970 and not 0, got {got}")
     if (where[1:] < where[:-1]).any():
         # The data server takes a step that falls for a restart, and forgets the tag's points from there on.
         order = np.argsort(where, kind="stable")

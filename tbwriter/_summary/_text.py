@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
-from tbwriter._summary._words import describe
+from tbwriter._summary._words import describe, shown
 
 PLUGIN = "text"
 
@@ -38,9 +38,11 @@ class Text:
         else:
             table = _table(text)
             if table is None or not all(isinstance(item, str) for item in table.reshape(-1)):
-                raise TypeError(f"tag {tag!r}: got {describe(text)}, want a str, or a list of str")
+                raise TypeError(f"tag {shown(tag)}: got {describe(text)}, want a str, or a list of str")
             if not 0 <= table.ndim <= 2 or table.size == 0:
-                raise ValueError(f"tag {tag!r}: got texts of shape {table.shape}, want rank 1 or 2 and at least one")
+                raise ValueError(
+                    f"tag {shown(tag)}: got texts of shape {table.shape}, want rank 1 or 2 and at least one"
+                )
             items, shape = tuple(_encode(tag, item) for item in table.reshape(-1)), table.shape
         _event.check_size(tag, text, sum(map(len, items)))
         return cls(tag + suffix, items, shape)
@@ -60,9 +62,17 @@ class Text:
 
 def _table(text: Any) -> npt.NDArray[Any] | None:
     try:
-        return np.asarray(text, dtype=object) if isinstance(text, (list, tuple, np.ndarray)) else None
+        return np.asarray(_unmasked(text), dtype=object) if isinstance(text, (list, tuple, np.ndarray)) else None
     except Exception:  # ragged rows, or whatever a foreign object in the list raises
         return None
+
+
+def _unmasked(text: Any) -> Any:
+    """Return `text` with nothing in place of what masked arrays in it hide."""
+    if isinstance(text, np.ma.MaskedArray):
+        hidden: Any = text.astype(object)
+        return hidden.filled("").tolist()
+    return [_unmasked(item) for item in text] if isinstance(text, (list, tuple)) else text
 
 
 def _encode(tag: str, text: str) -> bytes:
@@ -70,5 +80,5 @@ def _encode(tag: str, text: str) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError as exc:
         raise ValueError(
-            f"tag {tag!r}: text cannot be stored as UTF-8: {exc.reason} at {exc.start}, got {describe(text)}"
+            f"tag {shown(tag)}: text cannot be stored as UTF-8: {exc.reason} at {exc.start}, got {describe(text)}"
         ) from exc

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tbwriter._summary._words import describe, dtype_name
+from tbwriter._summary._words import describe, dtype_name, shown
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ def as_array(value: Any, tag: str, *, masked: int | None = None, complex_too: bo
         if complex_too and array.dtype.kind == "c":
             return array.astype(np.complex128) if array.dtype.itemsize > 16 else array
     wanted = "bool, integers, floats or complex numbers" if complex_too else "bool, integers or floats"
-    raise TypeError(f"tag {tag!r}: got {describe(value)}, want an array of {wanted}")
+    raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want an array of {wanted}")
 
 
 def _to_numpy(value: Any, tag: str, *, masked: int | None = None) -> npt.NDArray[Any]:
@@ -89,15 +89,15 @@ def _to_numpy(value: Any, tag: str, *, masked: int | None = None) -> npt.NDArray
     if isinstance(value, np.ndarray):
         return value
     if value is None or isinstance(value, _NEVER_NUMBERS):
-        raise TypeError(f"tag {tag!r}: got {describe(value)}, want numbers")
+        raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want numbers")
     try:
         if isinstance(value, (list, tuple)) and _holds_tensors(value):
             return np.array([_to_numpy(item, tag, masked=masked) for item in value])
         array = _read(value)
     except Exception as exc:
-        raise TypeError(f"tag {tag!r}: {describe(value)} cannot be read as an array: {exc}") from exc
+        raise TypeError(f"tag {shown(tag)}: {describe(value)} cannot be read as an array: {exc}") from exc
     if array is None:
-        raise TypeError(f"tag {tag!r}: got {describe(value)}, want numbers or an array of numbers")
+        raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want numbers or an array of numbers")
     if array.dtype.kind == "O" and isinstance(value, (list, tuple)):
         # Decimals and Fractions; anything else is refused by name.
         return np.array([_to_float(_single(item, tag), tag) for item in array.reshape(-1)]).reshape(array.shape)
@@ -105,9 +105,9 @@ def _to_numpy(value: Any, tag: str, *, masked: int | None = None) -> npt.NDArray
 
 
 def _unmasked(array: Any, masked: int | None) -> npt.NDArray[Any]:
-    """Return a masked array as a plain one, as `as_array` says; of dtypes that it refuses, what lies below the mask."""
+    """Return a masked array as a plain one, as `as_array` says, objects too; of other dtypes, which it refuses, all."""
     kind = array.dtype.kind
-    if kind not in "biufc" or not np.ma.is_masked(array):
+    if kind not in "biufcO" or not np.ma.is_masked(array):
         return np.asarray(array.data)
     if kind in "biu" and masked is not None:
         return np.asarray(array.filled(masked))
@@ -179,7 +179,7 @@ def _single(value: Any, tag: str) -> Any:
     if kind is float or kind is int or kind is bool:
         return value
     if value is None or isinstance(value, (*_NEVER_NUMBERS, complex, np.complexfloating)):
-        raise TypeError(f"tag {tag!r}: got {describe(value)}, want a real number")
+        raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want a real number")
     if isinstance(value, (np.floating, np.integer, np.bool_)):
         return value
     if isinstance(value, numbers.Number):
@@ -188,11 +188,11 @@ def _single(value: Any, tag: str) -> Any:
         return _to_float(value, tag)
     array = _to_numpy(value, tag)
     if array.size != 1:
-        raise ValueError(f"tag {tag!r}: got {describe(value)}, want a single number")
+        raise ValueError(f"tag {shown(tag)}: got {describe(value)}, want a single number")
     item = array.reshape(-1)[0]
     if array.dtype.kind == "O":
         if item is value or not isinstance(item, numbers.Number):
-            raise TypeError(f"tag {tag!r}: got {describe(item)}, want a real number")
+            raise TypeError(f"tag {shown(tag)}: got {describe(item)}, want a real number")
         return _single(item, tag)
     return as_array(array, tag).reshape(-1)[0]
 
@@ -211,7 +211,7 @@ def _to_float(value: Any, tag: str) -> float:
     except OverflowError:  # an int or Fraction beyond float64
         return math.inf if value > 0 else -math.inf
     except Exception as exc:  # whatever a foreign __float__ raises
-        raise TypeError(f"tag {tag!r}: got {describe(value)}, want a real number") from exc
+        raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want a real number") from exc
 
 
 def as_scalar(value: Any, tag: str, told: set[str]) -> float:
@@ -237,8 +237,8 @@ def as_scalar(value: Any, tag: str, told: set[str]) -> float:
         if what:
             told.add(tag)
             _log.warning(
-                "tag %r: %s %s: TensorBoard shows float32, exact for integers up to 2**24; log it in thousands or "
-                "millions. Said once for this tag", tag, describe(exact), what
+                "tag %s: %s %s: TensorBoard shows float32, exact for integers up to 2**24; log it in thousands or "
+                "millions. Said once for this tag", shown(tag), describe(exact), what
             )  # fmt: skip
     return stored
 
@@ -258,18 +258,18 @@ def as_step(step: Any, tag: str) -> int:
         whole = operator.index(step)
     else:
         if isinstance(step, _NEVER_NUMBERS):
-            raise TypeError(f"tag {tag!r}: step must be an integer, got {describe(step)}")
+            raise TypeError(f"tag {shown(tag)}: step must be an integer, got {describe(step)}")
         try:
             number = _single(step, tag)
             whole = int(number) if math.isfinite(number) else 0
         except (TypeError, ValueError) as exc:
-            raise type(exc)(f"tag {tag!r}: step must be one integer, got {describe(step)}") from exc
+            raise type(exc)(f"tag {shown(tag)}: step must be one integer, got {describe(step)}") from exc
         if whole != number:
             raise ValueError(
-                f"tag {tag!r}: step must be a whole number, got {number}; round it, or count in smaller units"
+                f"tag {shown(tag)}: step must be a whole number, got {number}; round it, or count in smaller units"
             )
     if not INT64_MIN <= whole <= INT64_MAX:
-        raise ValueError(f"tag {tag!r}: step must lie within int64, got {describe(step)}")
+        raise ValueError(f"tag {shown(tag)}: step must lie within int64, got {describe(step)}")
     return whole
 
 
@@ -281,7 +281,7 @@ def as_wall_time(walltime: Any, tag: str) -> float:
     """
     number = as_argument(walltime, tag, "walltime")
     if not math.isfinite(number):
-        raise ValueError(f"tag {tag!r}: walltime must be finite seconds since 1970, got {describe(walltime)}")
+        raise ValueError(f"tag {shown(tag)}: walltime must be finite seconds since 1970, got {describe(walltime)}")
     return number + 0.0
 
 
@@ -290,4 +290,4 @@ def as_argument(value: Any, tag: str, name: str) -> float:
     try:
         return as_number(value, tag)
     except (TypeError, ValueError) as exc:
-        raise type(exc)(f"tag {tag!r}: {name} must be a number, got {describe(value)}") from exc
+        raise type(exc)(f"tag {shown(tag)}: {name} must be a number, got {describe(value)}") from exc

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _image, _pixels
 from tbwriter._summary._values import as_argument
-from tbwriter._summary._words import describe
+from tbwriter._summary._words import describe, shown
 
 # Browsers show frames that are shorter than this for 100 ms. GIF counts in 10 ms.
 _MIN_FRAME_MS = 20
@@ -41,19 +41,19 @@ class Video:
         _pixels.require_pillow(tag, "videos")
         rate = as_argument(fps, tag, "fps")
         if not (rate > 0 and math.isfinite(rate)):
-            raise ValueError(f"tag {tag!r}: fps must be a number above 0, got {describe(fps)}")
+            raise ValueError(f"tag {shown(tag)}: fps must be a number above 0, got {describe(fps)}")
         if round(100 / rate) > _MAX_GIF_NUMBER:
             least = f"{100 / _MAX_GIF_NUMBER:.4f}"
             raise ValueError(
-                f"tag {tag!r}: fps must be at least {least}, as long as a GIF shows a frame, got {describe(fps)}"
+                f"tag {shown(tag)}: fps must be at least {least}, as long as a GIF shows a frame, got {describe(fps)}"
             )
         clips = _pixels.arrange(tag, video, dataformats, "NTHWC")
         columns = _columns(len(clips))
         width, height = columns * clips.shape[3], -(-len(clips) // columns) * clips.shape[2]
         if max(width, height) > _MAX_GIF_NUMBER:
             raise ValueError(
-                f"tag {tag!r}: got {describe(video)}, {width} by {height} pixels side by side, and a GIF holds at most "
-                f"{_MAX_GIF_NUMBER} a side; use fewer or smaller clips"
+                f"tag {shown(tag)}: got {describe(video)}, {width} by {height} pixels side by side, and a GIF holds at "
+                f"most {_MAX_GIF_NUMBER} a side; use fewer or smaller clips"
             )
         return cls(tag, np.array(clips) if copy else clips, rate)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+_MAX_SHOWN = 100
+_SHOWN_END = 30
+
 
 def describe(value: object) -> str:
     """Return a short text of `value` for an error message.
@@ -25,6 +28,13 @@ def describe(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return f"{kind} of {len(value)} {'/'.join(sorted({type(item).__name__ for item in value}))}"
     return kind
+
+
+def shown(tag: str) -> str:
+    """Return a tag, or another name of the user's, for a message: quoted, and without its middle where it is long."""
+    if len(tag) > _MAX_SHOWN:
+        tag = f"{tag[: _MAX_SHOWN - _SHOWN_END]}...{tag[-_SHOWN_END:]}"
+    return repr(tag)
 
 
 def _is_printable(value: object) -> bool:
@@ -66,7 +76,7 @@ def check_text(text: object, what: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as exc:
-        raise ValueError(f"{what} {text!r} cannot be stored as UTF-8: {exc.reason}") from exc
+        raise ValueError(f"{what} {shown(text)} cannot be stored as UTF-8: {exc.reason}") from exc
     return text
 
 

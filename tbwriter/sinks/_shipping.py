@@ -13,6 +13,7 @@ Over 300 lines: one state with two sides, which are only understood together.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import math
 import random
@@ -30,7 +31,7 @@ from tbwriter.sinks._policy import Backoff, SegmentPolicy
 from tbwriter.sinks._spool import Spool
 from tbwriter.sinks._spool_dirs import Leftover, is_being_taken, leftovers
 from tbwriter.sinks._store import Store, is_refusal
-from tbwriter.sinks._thinning import Usage
+from tbwriter.sinks._thinning import ROOMY, Usage
 
 _log = logging.getLogger(__name__)
 
@@ -165,6 +166,15 @@ class Shipping:
         Raises:
             OSError: the spool does not take it.
         """
+        if self._usage.free(len(data)) < ROOMY:
+            # As of arrays and images, whose records a spool leaves out from here on. A file that may come again waits.
+            never = len(data) > (1 - ROOMY) * self._usage.limit
+            raise OSError(
+                errno.EFBIG if never else errno.ENOSPC,
+                f"the spool has no room for its {len(data)} bytes: {self._usage.limit} are the most, of which curves "
+                "have the last quarter",
+                f"{without_user(self._url)}/{name}",
+            )
         with self._cond:
             self._side_number += 1
             number = self._side_number
@@ -239,7 +249,10 @@ class Shipping:
     def left(self) -> int:
         """Return how many bytes the store does not have."""
         with self._cond:
-            return self.taken - self._acked
+            return self._left()
+
+    def _left(self) -> int:
+        return self.taken - self._acked + sum(side.size for side in self._sides)
 
     # -- the uploader's thread
 
@@ -415,7 +428,7 @@ class Shipping:
             leftover.close()
         with contextlib.suppress(OSError):
             self._spool.close()
-        self._usage.add(self._acked - self.taken - sum(side.size for side in self._sides))
         with self._cond:
+            self._usage.add(-self._left())
             self.ended.set()
             self._cond.notify_all()

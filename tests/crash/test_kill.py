@@ -17,6 +17,7 @@ from waiting import wait_for_moment
 FLUSH_SECS = 0.2
 # What the machine may take until it runs the writer's thread, with 16 writers and other programs on few cores.
 SLACK_SECS = 1.0
+LONGEST_PAUSE_SECS = 0.1
 AT_A_TIME = 16
 KINDS = ("scalar", "metrics", "series", "rotating", "arrays")
 
@@ -79,11 +80,26 @@ def kill_next(alive):
     return place, kind, time.monotonic()
 
 
+def due_steps(added, killed_at):
+    """Return the steps that were added so long before the kill that they must have been flushed.
+
+    A pause in the journal that is longer than a child's own says that the machine stood still: there was no time then.
+    """
+    due, ran = [], 0.0
+    later = killed_at
+    for at, step in reversed(added):
+        ran += min(later - at, LONGEST_PAUSE_SECS)
+        later = at
+        if ran > FLUSH_SECS + SLACK_SECS:
+            due.append(step)
+    return due[::-1]
+
+
 def check(place, kind, killed_at):
     """Check what one child left; return how many steps had to be there."""
     journal = (place / "journal").read_bytes() if (place / "journal").exists() else b""
     added = list(RECORD.iter_unpack(journal[: len(journal) // RECORD.size * RECORD.size]))
-    due = [step for at, step in added if at < killed_at - FLUSH_SECS - SLACK_SECS]
+    due = due_steps(added, killed_at)
     must = due[-1] + 1 if due else 0
     got = []
     for path in event_files(place / "run"):

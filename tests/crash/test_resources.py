@@ -167,7 +167,8 @@ def resident():
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
 tracemalloc.start()
 marks = []
-with SummaryWriter(logdir, max_file_size=1_000_000) as writer:
+# A short queue: how much of a long one a busy machine fills would show as well.
+with SummaryWriter(logdir, max_file_size=1_000_000, max_queue=1000, block_secs=100) as writer:
     for part in range(5):
         for step in range(part * 5_000, part * 5_000 + 5_000):
             {add}

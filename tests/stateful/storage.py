@@ -4,6 +4,7 @@ import errno
 import itertools
 import os
 import threading
+import time
 from collections import deque
 
 import crc32c
@@ -63,14 +64,19 @@ class Faults:
         self.error = None
         """What every call of `calls` raises; None for none."""
         self.calls = ("append",)
-        self.attempts = 0
-        """Calls that failed."""
+        self.times = []
+        """When calls failed, on the monotonic clock."""
 
     def __call__(self, call, number):
         if self.error is None or call not in self.calls:
             return None
-        self.attempts += 1
+        self.times.append(time.monotonic())
         return self.error
+
+    @property
+    def attempts(self):
+        """How many calls failed."""
+        return len(self.times)
 
 
 def through(directory, wrap):

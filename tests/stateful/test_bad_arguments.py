@@ -23,6 +23,8 @@ UNCHECKED = {"copy", "close", "new_style", "double_precision", "verbose", "use_s
 UNUSED = {("add_pr_curve_raw", "weights")}
 CALLED = {"global_step": "step", "layout": "chart", "onnx_model_file": "prototxt"}
 
+LONG = "long/" * 1000
+
 EVENT_ARGUMENTS = {"event": ("event", "step", "walltime"), "summary": ("summary", "global_step", "walltime")}
 
 CASES = [
@@ -88,6 +90,39 @@ def test_a_bad_argument_is_refused_in_words_or_stored(method, argument, tmp_path
     assert {status for path in (tmp_path, *tmp_path.rglob("*/")) for status in statuses(path)} <= {"clean"}
     for _ in read_events(tmp_path):
         pass
+
+
+def with_long_names(value):
+    """Return arguments with every name of the user's, and what goes by a name, much longer than a message may be."""
+    if isinstance(value, dict):
+        return {
+            LONG if key in {TAG, "a", "c", "t", "rate"} else key: with_long_names(one) for key, one in value.items()
+        }
+    if isinstance(value, list):
+        return [with_long_names(one) for one in value]
+    return LONG if isinstance(value, str) and value in {TAG, "s", "a", "b", "c"} else value
+
+
+@pytest.mark.parametrize("method", [method for method in GOOD if method != "add_onnx_graph"])
+def test_no_message_shows_all_of_a_long_name(method, tmp_path, caplog):
+    """Errors and lines of the log; for what is wrong, and for what is only told."""
+    good = {name: with_long_names(value) for name, value in arguments(method).items()}
+    told = []
+    with SummaryWriter(tmp_path, flush_secs=1000.0, max_tag_bytes=10) as writer, caplog.at_level(logging.WARNING):
+        for argument in [argument for name, argument in CASES if name == method]:
+            for value in [*HOSTILE.values(), LONG, {LONG: None}, {LONG: [LONG]}, LONG + "\ud800", 2**40, [2**40] * 200]:
+                try:
+                    getattr(writer, method)(**{**good, argument: value})
+                except Exception as exc:  # noqa: PERF203 (each value on its own is the point)
+                    told.append(str(exc))
+        for other in ("add_scalar", "add_text", "add_image", "add_tensor"):
+            try:
+                getattr(writer, other)(**{**GOOD[other], "tag": LONG})
+            except ValueError as exc:  # noqa: PERF203
+                told.append(str(exc))
+        assert writer.flush(PATIENCE_SECS)
+    told += [record.getMessage() for record in caplog.records]
+    assert [f"{text[:150]} ... {text[-150:]}" for text in told if len(text) > 1000] == []
 
 
 @pytest.mark.parametrize(

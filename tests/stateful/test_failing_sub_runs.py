@@ -93,7 +93,7 @@ def test_a_flush_says_that_a_sub_run_is_missing_and_stores_the_run(storage, writ
     writer.add_scalars("loss", {"bad": 1.0}, 1)
     writer.add_scalar("acc", 2.0, 1)
     assert not writer.flush(timeout=0.2)
-    assert scalars(storage.path(storage.url), "acc") == [(1, 2.0)]
+    wait_until(lambda: scalars(storage.path(storage.url), "acc") == [(1, 2.0)], within=PATIENCE_SECS)
 
 
 def test_an_outage_of_a_sub_run_is_told_once_at_each_end(storage, writer_at, caplog):
@@ -101,9 +101,20 @@ def test_an_outage_of_a_sub_run_is_told_once_at_each_end(storage, writer_at, cap
     for step in range(3):
         writer.add_scalars("loss", {"bad": 1.0}, step)
         assert not writer.flush(timeout=0.1)
+    wait_until(lambda: storage.attempts > 1, within=PATIENCE_SECS)
     storage.refuses = False
     assert writer.flush()
     told = [record.getMessage() for record in caplog.records if record.name == "tbwriter._outage"]
     assert len(told) == 2
     assert "Permission denied" in told[0]
     assert "storage works again" in told[1]
+
+
+def test_close_tells_the_error_of_a_sub_run(storage, writer_at, caplog):
+    writer = writer_at(storage.url, flush_secs=3600)
+    writer.add_scalars("loss", {"bad": 1.0}, 1)
+    writer.add_scalar("acc", 2.0, 1)
+    writer.close(timeout=0.2)
+    wait_until(
+        lambda: "closed with 1 values not stored: [Errno 13] Permission denied" in caplog.text, within=PATIENCE_SECS
+    )

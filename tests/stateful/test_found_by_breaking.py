@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from event_files import scalars, statuses
 from storage import PATIENCE_SECS, Disk
+from waiting import wait_until
 
 from tbwriter import EventFileWriter, SinkError, SummaryWriter
 
@@ -128,8 +129,9 @@ def test_a_sub_run_that_is_a_link_to_nowhere_holds_up_itself_alone(tmp_path):
             writer.add_scalars("m", {"k": 1.0, "j": 2.0}, step)
             writer.add_scalar("a", 1.0, step)
         assert not writer.flush(0.3)
-        assert scalars(tmp_path, "a") == [(step, 1.0) for step in range(3)]
-        assert scalars(tmp_path / "m_j", "m") == [(step, 2.0) for step in range(3)]
+        wait_until(lambda: len(scalars(tmp_path, "a")) == 3, within=PATIENCE_SECS)
+        wait_until((tmp_path / "m_j").is_dir, within=PATIENCE_SECS)
+        wait_until(lambda: len(scalars(tmp_path / "m_j", "m")) == 3, within=PATIENCE_SECS)
         (tmp_path / "nowhere").mkdir()
         assert writer.flush(PATIENCE_SECS)
     assert scalars(tmp_path / "m_k", "m") == [(step, 1.0) for step in range(3)]

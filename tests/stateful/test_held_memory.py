@@ -44,17 +44,27 @@ def test_what_waits_counts_as_the_memory_that_it_holds(case, tmp_path):
     with SummaryWriter(tmp_path, flush_secs=1e6, max_queue_bytes=1 << 30) as writer:
         getattr(writer, method)(**arguments)  # what a tag's first call leaves behind
         assert writer.flush(PATIENCE_SECS)
-        gc.collect()
         tracemalloc.start()
-        before = tracemalloc.get_traced_memory()[0]
-        for _ in range(CALLS):
-            getattr(writer, method)(**arguments)
-        gc.collect()
-        held = tracemalloc.get_traced_memory()[0] - before
+        tries = []
+        # What other threads of the process take in between is not there each time.
+        while len(tries) < 3 and not (tries and min(tries) <= 0):
+            tries.append(uncounted_memory(writer, lambda: getattr(writer, method)(**arguments)))
         tracemalloc.stop()
-        waiting = list(writer._queue.entries)
+    assert min(tries) <= 0, tries
+
+
+def uncounted_memory(writer, add):
+    """Return the memory that `CALLS` calls hold beyond what is counted for them, in bytes."""
+    gc.collect()
+    known = len(writer._queue.entries)
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(CALLS):
+        add()
+    gc.collect()
+    held = tracemalloc.get_traced_memory()[0] - before
+    waiting = list(writer._queue.entries)[known:]
     assert len(waiting) >= CALLS
-    assert held <= sum(ENTRY_BYTES + size_of(item) for item in waiting)
+    return held - sum(ENTRY_BYTES + size_of(item) for item in waiting)
 
 
 @pytest.mark.parametrize(

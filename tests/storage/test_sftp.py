@@ -131,6 +131,7 @@ def test_an_outage_costs_nothing_and_is_told_once_at_each_end(place, caplog):
         for step in range(100, 200):
             writer.add_scalar("a", float(step), step)
         assert not writer.flush(timeout=0.3)
+        wait_until(lambda: "the store fails" in caplog.text, within=PATIENCE_SECS)
         place.server.start()
         assert writer.flush(timeout=PATIENCE_SECS)
         assert scalars(place.path, "a") == [(step, float(step)) for step in range(200)]

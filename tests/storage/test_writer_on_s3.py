@@ -250,6 +250,7 @@ def test_credentials_are_in_no_file_of_the_spool_no_repr_and_no_log(behind_proxy
     kept = [path.read_bytes() for path in behind_proxy.spool.rglob("*") if path.is_file()]
     assert len(kept) >= 3
     writer.close(0.5)
+    wait_until(lambda: "closed with" in caplog.text, within=20)  # of a thread that comes late
     texts = [*said(), repr(writer), str(writer.stats()), repr(writer.__getstate__())]
     for secret in (KEY, SECRET):
         assert not [data for data in kept if secret.encode() in data]

@@ -2,11 +2,13 @@
 
 import io
 import wave
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from tbwriter._summary import Audio, BoxedImage, Embedding, Histogram, Images, PrCurve, Tensor, as_scalar, mesh
+from tbwriter._summary import Audio, BoxedImage, Embedding, Histogram, Images, PrCurve, Tensor, Text, as_scalar, mesh
 from tbwriter._summary import as_array as read
 from tbwriter._summary import as_series as series
 
@@ -54,6 +56,40 @@ def test_masked_arrays_in_a_list_hide_as_much():
 def test_a_masked_scalar_is_nan():
     assert np.isnan(as_scalar(hidden([1], "i4", 0), "t", set()))
     assert np.isnan(as_scalar(np.ma.masked, "t", set()))
+
+
+def objects(values, *where):
+    """As `hidden`, of any objects."""
+    mask = np.zeros(len(values), bool)
+    mask[[*where]] = True
+    return np.ma.array(values, mask=mask, dtype=object)
+
+
+@pytest.mark.parametrize("number", [3, 3.5, Decimal("3.5"), Fraction(7, 2)])
+def test_a_masked_object_is_nan(number):
+    assert np.isnan(as_scalar(objects([number], 0), "t", set()))
+    assert np.isnan(as_scalar([objects([number], 0)], "t", set()))
+    assert as_scalar(objects([number]), "t", set()) == float(number)
+
+
+@pytest.mark.parametrize("dtype", ["U9", object])
+def test_a_masked_text_is_empty(dtype):
+    array = np.ma.array(["a", "secret", "c"], mask=[False, True, False], dtype=dtype)
+    assert Text.of("t", array).items == (b"a", b"", b"c")
+    table = Text.of("t", [array, ["d", "e", np.ma.masked]])
+    assert (table.items, table.shape) == ((b"a", b"", b"c", b"d", b"e", b""), (2, 3))
+    assert Text.of("t", np.ma.array("secret", mask=True, dtype=dtype)).items == (b"",)
+
+
+@pytest.mark.parametrize("dtype", ["U9", object])
+def test_no_label_shows_what_is_masked(dtype):
+    """They are shown as NumPy prints them."""
+    labels = np.ma.array(["a", "secret"], mask=[False, True], dtype=dtype)
+    made = Embedding.of("t", 0, np.zeros((2, 2)), labels=labels, header=None, images=None, copy=True)
+    assert b"secret" not in b"".join(data for _, data in made.files())
+    boxes = [[1, 1, 5, 5]] * 2
+    image = BoxedImage.of("t", np.zeros((9, 9)), boxes, "HW", labels=labels, rescale=1, copy=True)
+    assert "secret" not in repr(image)
 
 
 def test_a_masked_point_of_a_series_is_nan_and_a_masked_step_is_refused():

@@ -47,7 +47,13 @@ def test_a_number_that_is_no_integer_is_refused_by_name(tmp_path, name, value):
     refused(tmp_path, {name: value}, TypeError, rf"^{name} must be an integer, got ")
 
 
-@pytest.mark.parametrize("name", ["max_queue", "max_file_size", "max_queue_bytes"])
+@pytest.mark.parametrize("value", [-1, 0, 1, 239, 1919])
+def test_a_queue_too_small_for_a_scalar_beside_a_large_entry_is_refused(tmp_path, value):
+    message = rf"^max_queue_bytes must be at least 1920, got int {value}$"
+    refused(tmp_path, {"max_queue_bytes": value}, ValueError, message)
+
+
+@pytest.mark.parametrize("name", ["max_queue", "max_file_size"])
 @pytest.mark.parametrize("value", [0, -1, np.int64(0)])
 def test_a_number_below_1_is_refused_by_name(tmp_path, name, value):
     refused(tmp_path, {name: value}, ValueError, rf"^{name} must be at least 1, got int(64)? {value}$")
