@@ -155,7 +155,7 @@ def normalise(url: str | os.PathLike[str], what: str = "log_dir") -> str:
 
     if not _is_served(scheme):
         raise ValueError(
-            f"{what} {without_user(text)!r}: no sink serves {scheme}://; want a local path, or one of "
+            f"{what} {_urls.shown(text)}: no sink serves {scheme}://; want a local path, or one of "
             f"{', '.join(f'{known}://' for known in ('file', *sorted({*_backends, *SCHEMES})))}, "
             "or another protocol of fsspec's that can be written"
         )
