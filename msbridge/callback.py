@@ -175,7 +175,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         half_flush_secs = flush_secs / 2 if isinstance(flush_secs, int | float) else flush_secs
         if writer is None:
             assert summary_dir is not None
-            directory = normalise(summary_dir)  # where it is now, whatever directory the training changes to
+            directory = normalise(summary_dir, "summary_dir")  # now: the training may change directory
             check_directory(directory)
             self._make_writer = functools.partial(
                 SummaryWriter, directory, flush_secs=half_flush_secs, filename_suffix=filename_suffix,

@@ -136,7 +136,8 @@ class Settings:
         except OSError as exc:
             where = sinks.without_user(self.url)
             hint = "; want shorter names" if exc.errno == errno.ENAMETOOLONG else ""
-            raise SinkError(exc.errno, f"log_dir {where!r}: cannot create an event file: {exc}{hint}") from exc
+            message = f"log_dir {where!r}: cannot create an event file: {' '.join(str(exc).splitlines())}{hint}"
+            raise SinkError(*([message] if exc.errno is None else [exc.errno, message])) from exc
         if _live.has_open(self.url):
             _log.warning(
                 "%s: another writer of this process is open there. TensorBoard's Python reader then leaves the older "

@@ -80,8 +80,10 @@ class Defaults(NamedTuple):
 # wrongly gets over it with the next one.
 _LOCAL = Defaults(1.0, 1 << 30)
 _SHARED = Defaults(5.0, 256 << 20)
-# To open a place takes 10 s at most, with what is not counted one by one.
+# To open a place takes 10 s at most, with what is not counted one by one. A driver whose import alone takes long, from
+# a slow disk, gets the rest all the same: that is no fault of the store.
 _OPEN_SECS = 9.5
+_IMPORT_SECS = 3.0
 ENTRY_POINTS = "tbwriter.sinks"
 """The group of entry points in which a package names a scheme and where its (opener, lister) is."""
 # What fsspec knows and nobody can write to, or only over another file system.
@@ -153,7 +155,7 @@ def normalise(url: str | os.PathLike[str], what: str = "log_dir") -> str:
 
     if not _is_served(scheme):
         raise ValueError(
-            f"{what} {without_user(text)!r}: no sink serves {scheme}://; want a local path, or one of "
+            f"{what} {_urls.shown(text)}: no sink serves {scheme}://; want a local path, or one of "
             f"{', '.join(f'{known}://' for known in ('file', *sorted({*_backends, *SCHEMES})))}, "
             "or another protocol of fsspec's that can be written"
         )
@@ -220,11 +222,13 @@ def patience(url: str) -> float:
     Raises:
         ImportError: the driver is missing.
     """
+    begin = time.monotonic()
     if _is_object_store(url):
         from tbwriter.sinks._store import load
 
         load(url.split("://", 1)[0])
-    return time.monotonic() + _OPEN_SECS
+    took = time.monotonic() - begin
+    return begin + _OPEN_SECS + max(0.0, took - _IMPORT_SECS)
 
 
 def names_before(

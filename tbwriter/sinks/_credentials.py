@@ -28,13 +28,17 @@ _SIGNED = re.compile(
     r"(?i)\b(sig|signature|x-amz-signature|x-amz-credential|x-amz-security-token|x-goog-signature|accountkey"
     r"|sharedaccesssignature|access_token|password)(=)[^&\s;\"']+"
 )
-_OF_CONTAINERS = ("az://", "abfs://", "abfss://")
+_OF_CONTAINERS = frozenset({"az", "abfs", "abfss"})
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def without_user(url: str) -> str:
     """Return `url` without `user:password@`; what stands there in Azure's is a container."""
-    return url if url.startswith(_OF_CONTAINERS) else _USER_INFO.sub("", url)
+    scheme, mark, rest = url.partition("://")
+    if not mark or scheme in _OF_CONTAINERS:
+        return url
+    netloc, slash, path = rest.partition("/")
+    return f"{scheme}://{netloc.rpartition('@')[2]}{slash}{path}"
 
 
 def safe_options(options: Mapping[str, Any]) -> dict[str, Any]:

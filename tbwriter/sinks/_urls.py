@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from tbwriter.sinks._credentials import hide
+from tbwriter.sinks._credentials import HIDDEN, hide
 from tbwriter.sinks._local_names import local
 
 _NAME = r"[A-Za-z][A-Za-z0-9_+.-]*"
@@ -46,7 +46,7 @@ def text_of(place: object, what: str) -> str:
     if not text:
         raise ValueError(f"{what} is empty; want a path or a URL")
     if "\0" in text:
-        raise ValueError(f"{what} holds a NUL character: {_shown(text)}; want a path or a URL without")
+        raise ValueError(f"{what} holds a NUL character: {shown(text)}; want a path or a URL without")
     return text
 
 
@@ -56,8 +56,11 @@ def _described(place: object) -> str:
     return f"{type(place).__name__}{shown}"
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Return a text as messages quote it: in ASCII where it has no other form, and without a password."""
+    scheme, mark, rest = text.partition("://")
+    if mark and "@" in rest:  # wherever: a password may hold what ends a host
+        text = f"{scheme}://{HIDDEN}@{rest.rpartition('@')[2]}"
     quoted = repr(hide(text, {}))
     return quoted if len(quoted) <= _MOST_SHOWN else f"{quoted[:_MOST_SHOWN]}...'"
 
@@ -75,7 +78,7 @@ def path_of(text: str, what: str, is_scheme: Callable[[str], bool], *, was_path:
         ValueError: it was meant as a URL, or holds a lone surrogate.
     """
     if _CHAIN.match(text):
-        raise ValueError(f"{what} {_shown(text)} is a chain of file systems; want the URL of the last one alone")
+        raise ValueError(f"{what} {shown(text)} is a chain of file systems; want the URL of the last one alone")
     folded = _FOLDED.match(text)
     scheme = folded[1].lower() if folded else ""
     if folded and scheme in LOCAL and not was_path:
@@ -88,16 +91,18 @@ def path_of(text: str, what: str, is_scheme: Callable[[str], bool], *, was_path:
             hint = f"pass it as a str, with every slash that it had: {scheme}:///{rest}, or {scheme}://{rest}"
         else:
             hint = f"pass it as a str: {scheme}://{rest}"
-        raise ValueError(f"{what} {_shown(text)} looks like a URL that lost a slash in pathlib or os.path; {hint}")
+        raise ValueError(f"{what} {shown(text)} looks like a URL that lost a slash in pathlib or os.path; {hint}")
     if text.lower().startswith(("file:", "local:")):
-        raise ValueError(f"{what} {_shown(text)} is no URL of a file; want a path, or file:/// and an absolute one")
+        raise ValueError(f"{what} {shown(text)} is no URL of a file; want a path, or file:/// and an absolute one")
     if "://" in text:
-        raise ValueError(f"{what} {_shown(text)} holds a URL and does not begin with its scheme; want the URL alone")
+        raise ValueError(f"{what} {shown(text)} holds a URL and does not begin with its scheme; want the URL alone")
     try:
         path = local(text)
     except UnicodeEncodeError as exc:
-        raise ValueError(f"{what} {_shown(text)} has no form in bytes: {exc.reason}; want another name") from exc
-    return os.path.abspath(os.path.expanduser(path))
+        raise ValueError(f"{what} {shown(text)} has no form in bytes: {exc.reason}; want another name") from exc
+    path = os.path.abspath(os.path.expanduser(path))
+    # Which keeps two slashes at the beginning; only Windows means something by them.
+    return path if os.name == "nt" else f"/{path.lstrip('/')}"
 
 
 def path_of_url(text: str, what: str) -> str:
@@ -113,11 +118,11 @@ def path_of_url(text: str, what: str) -> str:
         rest = slash + rest
     if host.lower() not in ("", "localhost"):
         raise ValueError(
-            f"{what} {_shown(text)} is a file of the machine {host!r}; want file:// and an absolute path, as in "
+            f"{what} {shown(text)} is a file of the machine {host!r}; want file:// and an absolute path, as in "
             f"file:///{(host + rest).lstrip('/')}, or where it is mounted here, or sftp:// or smb://"
         )
     if not rest:
-        raise ValueError(f"{what} {_shown(text)} names no file or directory; want file:// and an absolute path")
+        raise ValueError(f"{what} {shown(text)} names no file or directory; want file:// and an absolute path")
     return path_of(re.sub("^/+", "/", rest), what, lambda _: False, was_path=False)
 
 
@@ -135,28 +140,28 @@ def tidied(text: str, what: str, *, needs_host: bool) -> str:
     scheme, rest = text.split("://", 1)
     scheme = scheme.lower()
     if _CONTROL.search(rest):
-        raise ValueError(f"{what} {_shown(text)} holds a control character; want a URL without")
+        raise ValueError(f"{what} {shown(text)} holds a control character; want a URL without")
     if "\\" in rest:
-        raise ValueError(f"{what} {_shown(text)} holds a backslash, which many stores take for a slash; want a '/'")
+        raise ValueError(f"{what} {shown(text)} holds a backslash, which many stores take for a slash; want a '/'")
     try:
         rest.encode()
     except UnicodeEncodeError as exc:
-        raise ValueError(f"{what} {_shown(text)} cannot be stored as UTF-8: {exc.reason}; want another name") from exc
+        raise ValueError(f"{what} {shown(text)} cannot be stored as UTF-8: {exc.reason}; want another name") from exc
     netloc, *parts = rest.split("/")
     parts = [part for part in parts if part]
     if needs_host and not _names_host(netloc, scheme):
         host = "<host>" if scheme in _SERVERS else "<bucket>"
-        raise ValueError(f"{what} {_shown(text)} names no bucket or host; want {scheme}://{host}/<directory>")
+        raise ValueError(f"{what} {shown(text)} names no bucket or host; want {scheme}://{host}/<directory>")
     if not netloc and not parts:
-        raise ValueError(f"{what} {_shown(text)} names no directory; want {scheme}://<directory>")
+        raise ValueError(f"{what} {shown(text)} names no directory; want {scheme}://<directory>")
     if scheme in _SHARES and not parts:
-        raise ValueError(f"{what} {_shown(text)} names no share; want {scheme}://<server>/<share>/<directory>")
+        raise ValueError(f"{what} {shown(text)} names no share; want {scheme}://<server>/<share>/<directory>")
     if scheme in _SERVERS:
         _check_server(text, what)
     dots = [part for part in (netloc, *parts) if part in (".", "..")]
     if dots:
         raise ValueError(
-            f"{what} {_shown(text)} has the part {dots[0]!r}, which stores do not follow; want the URL it means"
+            f"{what} {shown(text)} has the part {dots[0]!r}, which stores do not follow; want the URL it means"
         )
     return f"{scheme}://{'/'.join([netloc, *parts])}"
 
@@ -171,10 +176,8 @@ def _check_server(text: str, what: str) -> None:
     try:
         port, host = urlsplit(text).port, urlsplit(text).hostname
     except ValueError as exc:
-        raise ValueError(f"{what} {_shown(text)} has no host and port as URLs have them: {exc}") from exc
+        raise ValueError(f"{what} {shown(text)} has no host and port as URLs have them: {exc}") from exc
     if not host or port == 0 or any(map(str.isspace, host)):
-        raise ValueError(f"{what} {_shown(text)} has no host and port as URLs have them; want <host> or <host>:<port>")
+        raise ValueError(f"{what} {shown(text)} has no host and port as URLs have them; want <host> or <host>:<port>")
     if "?" in text:
-        raise ValueError(
-            f"{what} {_shown(text)} has a '?', behind which nothing is part of the path; want another name"
-        )
+        raise ValueError(f"{what} {shown(text)} has a '?', behind which nothing is part of the path; want another name")

@@ -270,7 +270,7 @@ def test_a_reducer_that_runs_twice_a_step_is_drawn_at_collected_steps(mode, tmp_
         ({"initial_step": -1}, ValueError, "initial_step must not be negative"),
         ({"max_file_size": -1}, ValueError, "max_file_size"),
         ({"summary_dir": None}, TypeError, "summary_dir must be a directory"),
-        ({"summary_dir": ""}, ValueError, "log_dir is empty"),
+        ({"summary_dir": ""}, ValueError, "summary_dir is empty"),
         ({"summary_dir": Path("s3://bucket/run")}, ValueError, "lost a slash in pathlib"),
         ({"summary_dir": 5}, TypeError, "summary_dir must be a directory .* got 5"),
         ({"flush_secs": "soon"}, TypeError, "flush_secs"),

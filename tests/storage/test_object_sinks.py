@@ -8,6 +8,7 @@ import importlib.util
 import itertools
 import threading
 from concurrent.futures import CancelledError
+from types import SimpleNamespace
 from typing import ClassVar
 
 import fsspec
@@ -156,6 +157,20 @@ def test_a_driver_that_is_slow_and_a_store_that_hangs_hold_up_a_construction_no_
         writer.close(0.1)
     finally:
         answers.set()
+
+
+@pytest.mark.parametrize(("took", "left"), [(0.0, 9.5), (2.0, 7.5), (3.0, 6.5), (60.0, 6.5)])
+def test_the_import_of_a_driver_is_part_of_the_time_that_opening_takes_unless_it_takes_all_of_it(
+    monkeypatch, took, left
+):
+    now = [1000.0]
+
+    def load(scheme):
+        now[0] += took
+
+    monkeypatch.setattr(_store, "load", load)
+    monkeypatch.setattr(sinks, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    assert sinks.patience("s3://bucket/run") - now[0] == left
 
 
 async def rounds():

@@ -80,7 +80,7 @@ def test_odd_names_in_real_s3(s3):
 
 def test_odd_names_in_google(fakegcs, tmp_path):
     driver("gcsfs")
-    check_all(f"gs://bucket/odd{next(_numbers)}", {"endpoint_url": fakegcs.url, "token": "anon"}, tmp_path)
+    check_all(f"gs://bucket/odd{next(_numbers)}", {"endpoint_url": fakegcs.url, "token": "anon"}, tmp_path, 11)
 
 
 def test_odd_names_in_azure(azurite, tmp_path):

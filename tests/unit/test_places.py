@@ -1,0 +1,47 @@
+"""Any text as a place: it is one and stays the same when it is given again, or it is refused by its argument's name."""
+
+import os
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tbwriter import sinks
+
+SCHEMES = st.sampled_from(
+    ["s3", "S3", "gs", "az", "abfss", "sftp", "smb", "webhdfs", "hdfs", "memory", "file", "ftp", "x"]
+)
+PIECES = st.sampled_from(
+    ["/", "//", ":", "::", "://", "@", "?", "#", "%20", "..", ".", "~", "[", "]", "\\", "\0", "\n", " "]
+)
+TEXT = st.lists(
+    st.one_of(PIECES, st.text(max_size=5), st.sampled_from(["host", "localhost", "a:1", "\ud800"])), max_size=8
+)
+
+
+def told(text):
+    """Return the place of a text, and the words in which it is refused; one of them is None."""
+    try:
+        return sinks.normalise(text), None
+    except ValueError as exc:
+        return None, str(exc)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(scheme=st.one_of(st.just(""), SCHEMES.map("{}:".format), SCHEMES.map("{}://".format)), rest=TEXT)
+def test_any_text_is_a_place_that_stays_the_same_or_is_refused_by_name(scheme, rest):
+    place, refusal = told(scheme + "".join(rest))
+    if place is None:
+        assert refusal.startswith("log_dir ")
+        assert len(refusal) < 1000
+        return
+    assert sinks.normalise(place) == place
+    assert os.path.isabs(place) or "://" in place
+    # What is written below it is below it for whoever reads it.
+    assert sinks.normalise(f"{place.rstrip('/')}/a//b/") == sinks.join(place, "a", "b")
+
+
+@given(user=st.text(), password=st.text())
+def test_a_password_is_in_no_refusal(user, password):
+    for url in ("sftp://{}@/run", "sftp://{}@host:x/run", "smb://{}@host", "x://{}@host/run", "memory://{}@\n/run"):
+        _, refusal = told(url.format(f"{user}:{password}correct-horse"))
+        assert "correct-horse" not in (refusal or "")
