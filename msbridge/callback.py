@@ -154,6 +154,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
                 raise TypeError(f"{name} must be an int, got {number!r}")
             if number is not None and number < 0:
                 raise ValueError(f"{name} must not be negative, got {number}")
+        self._evaluation = Stage(self._collectors)
         self.schedule = Schedule(collect_freq)
         self._heavy_schedule = (
             None if collect_tensor_freq is None else Schedule(collect_tensor_freq, "collect_tensor_freq")
@@ -305,12 +306,10 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             return
         params = run_context.original_args()
         evaluated = params.get("metrics") or {}, params.get("eval_results") or {}
-        scalars = Stage(self._collectors).evaluate(self._steps.last, *evaluated)
         if self._writer is None:
             # An evaluation on its own voids nothing of what a training wrote.
             self._writer = self._open(purge_step=_NEVER)
-        if scalars:
-            self._writer.add_metrics(scalars, self._steps.last)
+        self._evaluation.evaluate(self._steps.last, *evaluated, self._writer)
         if self._training is not None:
             self._training.clock.resume()
         elif self._depth == 0:
