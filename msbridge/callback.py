@@ -194,9 +194,21 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         )
         self._params: Any = None  # MindSpore's, of the newest step
         self._depth = 0  # of `with`: Model.fit enters once more for each validation
+        self._inner_depth = 0  # of a training inside the watched one, while that runs
+        self._ended = False  # on_train_end has come
         self._steps = StepCounter(initial_step)
         self._recorded: dict[str, Value] = {}
         self._training: WatchedTraining | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Let a callback be copied or pickled before and after a training.
+
+        Raises:
+            TypeError: a training runs.
+        """
+        if self._training is not None or self._writer is not None:
+            raise TypeError(f"a {type(self).__name__} cannot be copied while its training runs")
+        return self.__dict__
 
     def set_collect_freq(self, collect_freq: CollectFreq) -> None:
         """Change what is collected, from the next step on; the same kinds of value as the constructor's.
@@ -226,6 +238,8 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
 
     def __exit__(self, *exc: object) -> None:
         self._depth -= 1
+        if self._depth < self._inner_depth:
+            self._inner_depth = 0
         if self._depth == 0:
             self._finish(failing=exc[0] is not None)
 
@@ -233,8 +247,15 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     def on_train_begin(self, run_context: Any) -> None:
         """Put the tap in, before the graph is compiled."""
         params = run_context.original_args()
-        if self._training is not None and self._params is params:
-            return  # this callback stands in the list twice
+        if self._training is not None:
+            if self._params is params:
+                return  # this callback stands in the list twice
+            if self._depth and not self._ended:
+                self._inner_depth = self._depth
+                _log.warning("a training inside the watched one is not drawn: it needs a callback of its own")
+                return
+            self._finish(failing=True)
+        self._ended = False
         if self._is_writing_rank() or self._reduce:
             self._params = params
             self._steps.begin(params)
@@ -278,7 +299,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
 
     @_guarded
     def _end_step(self, run_context: Any) -> None:
-        if self._training is not None:
+        if self._training is not None and not self._inner_depth:
             params = self._params = run_context.original_args()
             writer = self._begin_steps(self._training, params)
             self._training.end_step(params, self.schedule, self._take_recorded, writer)
@@ -288,6 +309,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     @_guarded
     def on_train_end(self, run_context: Any) -> None:
         """End here only where nobody uses the callback as a context manager, as Model does."""
+        self._ended = not self._inner_depth
         if self._depth == 0:
             self._finish(failing=False)
 
@@ -381,6 +403,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
                     training.finish(recorded, self._params, writer)
         except Exception as error:
             _log.warning("the last steps are not drawn: %s: %s", type(error).__name__, error)
+        self._params = None  # it holds the network and the dataset
+        for action in self._actions:
+            action.bound = None
         try:
             if training is not None:
                 training.stop()
