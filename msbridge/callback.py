@@ -103,6 +103,11 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         TypeError, ValueError: an argument is wrong. NotADirectoryError: `summary_dir` is a file, or below one.
     """
 
+    _off: bool = False
+    _opened: bool = False  # this callback has written here before
+    _ended: bool = False  # on_train_end has come
+    _inner_depth: int = 0  # of a training inside the watched one, while that runs
+
     def __init__(
         self,
         summary_dir: str | os.PathLike[str] | None,
@@ -187,15 +192,11 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             self._make_writer(purge_step=purge_step, write_to_disk=False).close()
         self._writer: SummaryWriter | None = None
         self._place = ""  # where it writes
-        self._opened = False  # this callback has written here before
-        self._off = False
         self._transfer_secs = (
             (_TRANSFER_SECS, _MOST_TRANSFER_SECS) if half_flush_secs is None else (half_flush_secs, half_flush_secs)
         )
         self._params: Any = None  # MindSpore's, of the newest step
         self._depth = 0  # of `with`: Model.fit enters once more for each validation
-        self._inner_depth = 0  # of a training inside the watched one, while that runs
-        self._ended = False  # on_train_end has come
         self._steps = StepCounter(initial_step)
         self._recorded: dict[str, Value] = {}
         self._training: WatchedTraining | None = None
