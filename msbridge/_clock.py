@@ -55,6 +55,10 @@ class Clock:
         """Give the time at which the newest step ended."""
         return self._ends[-1][1]
 
+    def last_step(self) -> int:
+        """Give the newest step."""
+        return self._ends[-1][0]
+
     def wall_times(self, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Give the time at which each of `steps` ended; between two known ends, evenly."""
         known = np.array(self._ends, np.float64)

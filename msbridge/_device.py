@@ -8,7 +8,7 @@ harmless when a training begins. And a kernel that does not exist is found out l
 
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mindspore as ms
@@ -91,15 +91,25 @@ def checked_scalar(value: Any, what: str) -> Any:
 
 
 def mean(value: Any) -> Any:
-    """Average tensors, numbers, or lists of them, of any shape, without a copy to the host."""
+    """Average tensors, numbers, or lists of them, of any shape, without a copy to the host.
+
+    Raises:
+        TypeError: it is neither. ValueError: there is nothing to average.
+    """
     if isinstance(value, list | tuple):
+        if not value:
+            raise ValueError("want numbers, got an empty list")
         parts = [mean(part) for part in value]
         if not any(is_tensor(part) for part in parts):
             return sum(parts) / len(parts)
         tensors = [part if is_tensor(part) else ms.Tensor(part, ms.float32) for part in parts]
         return mint.mean(_stack(tensors)) if len(tensors) > 1 else tensors[0]
     if not is_tensor(value):
+        if isinstance(value, Mapping | str):
+            raise TypeError(f"want a number, a tensor, or a list of them, got {type(value).__name__}")
         return float(value)
+    if not value.size:
+        raise ValueError(f"want at least one element, got shape {tuple(value.shape)}")
     return to_scalar(value) if value.size == 1 else mint.mean(to_float32(value))
 
 

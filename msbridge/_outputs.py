@@ -27,8 +27,10 @@ def parse_outputs(net_outputs: Any) -> Outputs:
     """
     if isinstance(net_outputs, Outputs):
         return net_outputs
-    if not isinstance(net_outputs, tuple) or not net_outputs:
+    if not isinstance(net_outputs, tuple):
         return Outputs(loss=net_outputs)
+    if not net_outputs:
+        return Outputs()
     if len(net_outputs) < 2 or not _is_flag(net_outputs[1]):
         return Outputs(loss=net_outputs[0])
     rest = [part if _is_number(part) else None for part in net_outputs[2:5]]

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,8 @@ class Schedule:
             answer = self._callable(step)
             if isinstance(answer, bool | np.bool_):
                 return bool(answer)
-            return answer > 0 and step % answer == 0
+            freq = _whole(answer)
+            return freq > 0 and step % freq == 0
         except Exception as error:
             _log.warning(
                 "%s: the callable failed at step %d, every %d steps are collected from here on: %s: %s",
@@ -81,6 +83,13 @@ def _integer(value: object, name: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an int, a schedule such as {{0: 1, 1000: 50}} or a callable, got {value!r}")
     return int(value.__index__())
+
+
+def _whole(answer: Any) -> int:
+    freq = int(answer)
+    if freq != answer:
+        raise TypeError(f"want yes, no or a frequency, got {answer!r}")
+    return freq
 
 
 def _frequency(value: object, name: str) -> int:

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from msbridge._clock import Clock
 from msbridge._device import is_tensor
+from msbridge._found import Found
 from msbridge._outputs import Outputs
 from msbridge._reduce import Reducer
 from msbridge._schedule import Schedule
@@ -75,6 +74,8 @@ class Stage:
         self._collectors = list(collectors)
         self._heavy_schedule = heavy_schedule
         self._observe = observe
+        self._owners: dict[str, object] = {}  # tag -> who draws it
+        self._clashes: set[tuple[str, object]] = set()  # tags that others give too
         self._find()
 
     def light(self) -> "Stage":
@@ -98,11 +99,11 @@ class Stage:
         """Give the collectors with steps of their own of which one is from `first` to `last`."""
         if not self._own:
             return []
-        return [collector for collector, schedule in self._own if schedule.due(first, last)]
+        return [c for c, schedule in list(self._own) if self._guard(c, last, schedule.due, first, last)]
 
     def on_schedule(self) -> list[Collector]:
         """Give the collectors that are asked when the callback collects."""
-        return [collector for collector in self._on_schedule if collector.asked]
+        return [c for c in list(self._on_schedule) if self._guard(c, 0, getattr, c, "asked")]
 
     def ask(
         self,
@@ -127,34 +128,41 @@ class Stage:
     def series(self, history: History) -> list[_Answer]:
         """Ask for the curves of all steps since the last transfer; their tensors are noted in the transfer."""
         return [
-            _Answer(collector, self._guard(collector, history.step, collector.series, history) or {})
+            _Answer(collector, self._guard(collector, history.step, _asked, collector.series, history) or {})
             for collector in list(self._drawing)
         ]
 
-    def evaluate(self, step: int, metrics: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, float]:
-        """Give the scalars of an evaluation."""
-        found: dict[str, float] = {}
+    def evaluate(
+        self, step: int, metrics: Mapping[str, Any], results: Mapping[str, Any], writer: SummaryWriter
+    ) -> None:
+        """Draw the scalars of an evaluation."""
+
+        def draw(collector: Collector) -> None:
+            if found := collector.evaluate(metrics, results):
+                writer.add_metrics(found, step)
+
         for collector in list(self._collectors):
-            found |= self._guard(collector, step, collector.evaluate, metrics, results) or {}
-        return found
+            if overrides(collector, "evaluate"):
+                self._guard(collector, step, draw, collector)
 
     def write(
         self, collections: Sequence[Collection], series: Iterable[_Answer], clock: Clock, writer: SummaryWriter
     ) -> None:
         """Write after the transfer: one Event for each collected step, and every step's curves."""
-        found = _Found(wanted=self._observe is not None or bool(self._deriving))
+        found = Found(wanted=self._observe is not None or bool(self._deriving))
         for answer in series:
             for tag, value in self._read(answer, collections[-1].step if collections else 0).items():
                 self._write_series(answer.collector, tag, value, clock, writer, found)
         for collection in collections:
             self._write_collection(collection, clock, writer, found)
         for collector in list(self._deriving):
-            for tag, value in (self._guard(collector, 0, collector.derive, found.series()) or {}).items():
+            derived = self._guard(collector, clock.last_step(), _asked, collector.derive, found.series()) or {}
+            for tag, value in derived.items():
                 self._write_series(collector, tag, value, clock, writer, found)
         if self._observe is not None:
             self._observe(found.series())
 
-    def _write_collection(self, collection: Collection, clock: Clock, writer: SummaryWriter, found: "_Found") -> None:
+    def _write_collection(self, collection: Collection, clock: Clock, writer: SummaryWriter, found: Found) -> None:
         step, wall_time = collection.step, collection.wall_time
         scalars: list[tuple[Collector, dict[str, Any]]] = []
         metrics: dict[str, Any] = {}
@@ -163,9 +171,11 @@ class Stage:
             for tag, value in self._read(answer, step).items():
                 if isinstance(value, Series):
                     self._write_series(answer.collector, tag, value, clock, writer, found)
+                elif value is None or not self._may_draw(answer.collector, tag, step):
+                    continue
                 elif isinstance(value, Write):
                     self._guard(answer.collector, step, value.write, writer, tag, step, wall_time)
-                elif value is not None:
+                else:
                     plain[tag] = value
             scalars.append((answer.collector, plain))
             metrics |= plain
@@ -183,15 +193,31 @@ class Stage:
         found.add_all(metrics, step)
 
     def _write_series(
-        self, collector: Collector, tag: str, value: Any, clock: Clock, writer: SummaryWriter, found: "_Found"
+        self, collector: Collector, tag: str, value: Any, clock: Clock, writer: SummaryWriter, found: Found
     ) -> None:
-        if not isinstance(value, Series) or not len(value.steps):
-            return
-        self._guard(
-            collector, int(value.steps[-1]), writer.add_scalar_series,
-            tag, value.values, value.steps, clock.wall_times(value.steps),
-        )  # fmt: skip
-        found.extend(tag, value)
+        def draw() -> None:
+            if not isinstance(value, Series):
+                raise TypeError(f"tag {tag!r}: want a Series, got {type(value).__name__} {value!r}")
+            if len(value.steps) and self._may_draw(collector, tag, int(value.steps[-1])):
+                writer.add_scalar_series(tag, value.values, value.steps, clock.wall_times(value.steps))
+                found.extend(tag, value)
+
+        if value is not None:
+            self._guard(collector, clock.last_step(), draw)
+
+    def _may_draw(self, collector: Collector, tag: str, step: int) -> bool:
+        """Tell whether a tag is this collector's: it is the first one's that drew it. Others are told of, once.
+
+        Two of one class are not told of: the second is there for its other tags.
+        """
+        who = type(collector) if isinstance(collector, _Recorded | _Reduced) else collector
+        owner = self._owners.setdefault(tag, who)
+        if owner is who:
+            return True
+        if type(owner) is not type(who) and (tag, who) not in self._clashes:
+            self._clashes.add((tag, who))
+            _log.warning("step %d: %s is drawn already, that of %s is left out", step, tag, collector.name)
+        return False
 
     def _ask(self, collector: Collector, context: Context, raw: dict[str, Value]) -> dict[str, Any]:
         """Ask one collector, and leave in `raw` what it answered."""
@@ -250,34 +276,10 @@ class Stage:
         self._deriving = [collector for collector in self._collectors if overrides(collector, "derive")]
 
 
-class _Found:
-    """The scalars of a transfer, gathered where somebody wants to see them."""
-
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted
-        self._points: dict[str, dict[int, float]] = {}
-        self._whole: dict[str, Series] = {}
-
-    def extend(self, tag: str, series: Series) -> None:
-        """Add a curve's points."""
-        if self._wanted:
-            self._whole[tag] = series
-
-    def add_all(self, metrics: Mapping[str, Any], step: int) -> None:
-        """Add one step's scalars."""
-        if self._wanted:
-            for tag, value in metrics.items():
-                self._points.setdefault(tag, {})[step] = float(value)
-
-    def series(self) -> dict[str, Series]:
-        """Give everything by tag."""
-        made = {
-            tag: Series(np.array(list(points), np.int64), np.array(list(points.values()), np.float32))
-            for tag, points in self._points.items()
-        }
-        return made | self._whole
-
-
 def _add(writer: SummaryWriter, scalars: Mapping[str, Any], step: int, wall_time: float) -> bool:
     writer.add_metrics(scalars, step, wall_time)
     return True
+
+
+def _asked(method: Callable[[Any], Mapping[str, Any] | None], subject: Any) -> dict[str, Any]:
+    return dict(method(subject) or {})

@@ -4,10 +4,11 @@ The tap is a Cell put around `grad_reducer` of a train cell, the one place where
 averaged over ranks and before the optimizer clips or uses them. It hands them on untouched and writes one row of
 numbers to a ring Parameter, one row a step: half the sum of squares of all gradients, and the learning rates. The host
 makes norms of them. A transfer copies the whole ring at once, and so brings every step since the last one. The ring is
-one vector, and which rows are new is told by a number in each: so no operator is needed to make ready what is copied,
-each of which costs the host some hundred microseconds outside of a graph. In PyNative
-mode the noting is a compiled function, as the construct of MindSpore's optimizers is: with ten gradients it takes about
-half the time of single operators.
+one vector, and which rows are new is told by a number in each: so no operator outside of the graph has to make it ready
+for the copy, each of which takes some hundred microseconds.
+
+In PyNative mode the noting is a compiled function, as the construct of MindSpore's optimizers is: with ten gradients it
+takes about half the time of single operators.
 
 Few operators, since each costs some ten microseconds on a CPU: a small gradient is one L2Loss. Its CPU kernel adds in
 sequence in float32, 4 % off for 20 million elements, so larger gradients go through Square and ReduceSum.

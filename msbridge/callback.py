@@ -103,6 +103,11 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         TypeError, ValueError: an argument is wrong. NotADirectoryError: `summary_dir` is a file, or below one.
     """
 
+    _off: bool = False
+    _opened: bool = False  # this callback has written here before
+    _ended: bool = False  # on_train_end has come
+    _inner_depth: int = 0  # of a training inside the watched one, while that runs
+
     def __init__(
         self,
         summary_dir: str | os.PathLike[str] | None,
@@ -154,6 +159,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
                 raise TypeError(f"{name} must be an int, got {number!r}")
             if number is not None and number < 0:
                 raise ValueError(f"{name} must not be negative, got {number}")
+        self._evaluation = Stage(self._collectors)
         self.schedule = Schedule(collect_freq)
         self._heavy_schedule = (
             None if collect_tensor_freq is None else Schedule(collect_tensor_freq, "collect_tensor_freq")
@@ -186,8 +192,6 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             self._make_writer(purge_step=purge_step, write_to_disk=False).close()
         self._writer: SummaryWriter | None = None
         self._place = ""  # where it writes
-        self._opened = False  # this callback has written here before
-        self._off = False
         self._transfer_secs = (
             (_TRANSFER_SECS, _MOST_TRANSFER_SECS) if half_flush_secs is None else (half_flush_secs, half_flush_secs)
         )
@@ -196,6 +200,16 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         self._steps = StepCounter(initial_step)
         self._recorded: dict[str, Value] = {}
         self._training: WatchedTraining | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Let a callback be copied or pickled before and after a training.
+
+        Raises:
+            TypeError: a training runs.
+        """
+        if self._training is not None or self._writer is not None:
+            raise TypeError(f"a {type(self).__name__} cannot be copied while its training runs")
+        return self.__dict__
 
     def set_collect_freq(self, collect_freq: CollectFreq) -> None:
         """Change what is collected, from the next step on; the same kinds of value as the constructor's.
@@ -225,6 +239,8 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
 
     def __exit__(self, *exc: object) -> None:
         self._depth -= 1
+        if self._depth < self._inner_depth:
+            self._inner_depth = 0
         if self._depth == 0:
             self._finish(failing=exc[0] is not None)
 
@@ -232,8 +248,15 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     def on_train_begin(self, run_context: Any) -> None:
         """Put the tap in, before the graph is compiled."""
         params = run_context.original_args()
-        if self._training is not None and self._params is params:
-            return  # this callback stands in the list twice
+        if self._training is not None:
+            if self._params is params:
+                return  # this callback stands in the list twice
+            if self._depth and not self._ended:
+                self._inner_depth = self._depth
+                _log.warning("a training inside the watched one is not drawn: it needs a callback of its own")
+                return
+            self._finish(failing=True)
+        self._ended = False
         if self._is_writing_rank() or self._reduce:
             self._params = params
             self._steps.begin(params)
@@ -277,7 +300,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
 
     @_guarded
     def _end_step(self, run_context: Any) -> None:
-        if self._training is not None:
+        if self._training is not None and not self._inner_depth:
             params = self._params = run_context.original_args()
             writer = self._begin_steps(self._training, params)
             self._training.end_step(params, self.schedule, self._take_recorded, writer)
@@ -287,6 +310,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     @_guarded
     def on_train_end(self, run_context: Any) -> None:
         """End here only where nobody uses the callback as a context manager, as Model does."""
+        self._ended = not self._inner_depth
         if self._depth == 0:
             self._finish(failing=False)
 
@@ -305,12 +329,10 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             return
         params = run_context.original_args()
         evaluated = params.get("metrics") or {}, params.get("eval_results") or {}
-        scalars = Stage(self._collectors).evaluate(self._steps.last, *evaluated)
         if self._writer is None:
             # An evaluation on its own voids nothing of what a training wrote.
             self._writer = self._open(purge_step=_NEVER)
-        if scalars:
-            self._writer.add_metrics(scalars, self._steps.last)
+        self._evaluation.evaluate(self._steps.last, *evaluated, self._writer)
         if self._training is not None:
             self._training.clock.resume()
         elif self._depth == 0:
@@ -382,6 +404,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
                     training.finish(recorded, self._params, writer)
         except Exception as error:
             _log.warning("the last steps are not drawn: %s: %s", type(error).__name__, error)
+        self._params = None  # it holds the network and the dataset
+        for action in self._actions:
+            action.bound = None
         try:
             if training is not None:
                 training.stop()

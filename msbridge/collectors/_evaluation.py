@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from msbridge._device import is_tensor, to_float32
 from msbridge.collectors._base import Collector
 
 _MOST_CLASSES = 100  # a metric per class becomes one curve per class, up to here
@@ -28,7 +29,10 @@ class EvalMetrics(Collector):
 
 def _scalars(tag: str, value: Any) -> dict[str, float]:
     # A tensor by its own host read: metrics are results of MindSpore's `eval`, after the last device step.
-    array = np.asarray(value.asnumpy() if hasattr(value, "asnumpy") else value)
+    try:
+        array = np.asarray(to_float32(value).asnumpy() if is_tensor(value) else value)
+    except Exception:  # lists of unequal lists, tensors of text: no vector
+        return {}
     if array.dtype.kind not in "biuf":
         return {}
     if array.size == 1:

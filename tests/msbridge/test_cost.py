@@ -24,6 +24,21 @@ def test_a_collected_step_costs_one_transfer_and_any_other_none(mode, tmp_path, 
         assert curve(tmp_path, tag)[0] == list(range(1, 13)), tag
 
 
+def test_operators_of_transfers_meet_few_shapes_however_many_steps_lie_between(mode, tmp_path, monkeypatch):
+    """A shape that is new takes an operator milliseconds, on some devices seconds."""
+    from msbridge import _device
+
+    stack, concat, shapes, calls = _device._stack, _device._concat, [], []
+    monkeypatch.setattr(_device, "_stack", lambda parts: shapes.append(len(parts)) or stack(parts))
+    monkeypatch.setattr(_device, "_concat", lambda parts: calls.append(tuple(p.size for p in parts)) or concat(parts))
+    ends = [2, 5, 9, 16, 30, 51, 90]
+    train(model(), 90, TensorBoardCallback(tmp_path, lambda step: step in ends, flush_secs=0))
+    assert set(shapes) == {8, 64}
+    assert len(calls) == 1 + len(ends)  # with the stack of losses the one operator of each
+    assert len(set(calls)) == 2
+    assert curve(tmp_path, "train/loss")[0] == list(range(1, 91))
+
+
 def test_collections_that_follow_each_other_share_a_transfer(mode, tmp_path, transfers):
     callbacks, copies = transfers(TensorBoardCallback(tmp_path, 1, flush_secs=1000))
     train(model(), 12, *callbacks)

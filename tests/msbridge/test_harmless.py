@@ -128,15 +128,113 @@ class RaisesInNote(Collector):
         raise KeyError("note")
 
 
+class GivesNoMapping(Collector):
+    def collect(self, context):
+        return 5
+
+
+class NoSeries(Collector):
+    def series(self, history):
+        return {"train/wrong": lambda: 5}
+
+
+class DerivesNoMapping(Collector):
+    def derive(self, found):
+        return 5
+
+
+class DerivesNoSeries(Collector):
+    def derive(self, found):
+        return {"train/wrong": 5}
+
+
+class RaisesInAsked(Collector):
+    asked = property(lambda self: 1 // 0)
+
+    def collect(self, context):
+        return {}
+
+
 @pytest.mark.parametrize(
-    "bad", [Raises, WrongShape, WrongType, WrongTag, RaisesLate, Unreadable, RaisesInSeries, RaisesInNote]
-)
+    "bad",
+    [
+        Raises, WrongShape, WrongType, WrongTag, RaisesLate, Unreadable, RaisesInSeries, RaisesInNote, GivesNoMapping,
+        NoSeries, DerivesNoMapping, DerivesNoSeries,
+    ],
+)  # fmt: skip
 def test_a_collector_that_fails_is_reported_once_and_dropped(mode, tmp_path, said, bad):
     train(model(), 5, TensorBoardCallback(tmp_path, 1, collectors=[bad(), *default_collectors()]))
     assert len(said()) == 1
     assert said()[0].startswith(f"step 1: {bad.__name__} failed and is dropped: ")
     np.testing.assert_allclose(curve(tmp_path, "train/loss")[1], truth(5)[0], rtol=2e-6)
     assert curve(tmp_path, "train/grad_norm")[0] == [1, 2, 3, 4, 5]
+
+
+def test_a_collector_that_cannot_tell_whether_it_is_asked_is_dropped(graph, tmp_path, said):
+    train(model(), 3, TensorBoardCallback(tmp_path, 1, collectors=[RaisesInAsked(), *default_collectors()]))
+    assert said() == [
+        "step 0: RaisesInAsked failed and is dropped: ZeroDivisionError: integer division or modulo by zero"
+    ]
+    assert curve(tmp_path, "train/loss")[0] == [1, 2, 3]
+
+
+class Evaluates(Collector):
+    """Give something of an evaluation, or raise."""
+
+    def __init__(self, given):
+        super().__init__()
+        self.given = given
+
+    def evaluate(self, metrics, results):
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
+
+
+def test_collectors_that_fail_in_an_evaluation_are_reported_once_and_dropped(graph, tmp_path, said):
+    bad = [Evaluates(given) for given in (5, {"val/text": "s"}, {5: 1.0}, KeyError("none"))]
+    trained = model(metrics={"mse": ms.train.MSE()})
+    curves = TensorBoardCallback(tmp_path, 1, collectors=[*bad, *default_collectors()])
+    trained.fit(3, dataset(2), dataset(2), callbacks=[curves])
+    assert len(said()) == len(bad)
+    assert all(line.startswith("step 2: Evaluates failed and is dropped: ") for line in said())
+    assert curve(tmp_path, "val/mse")[0] == curve(tmp_path, "val/loss")[0] == [2, 4, 6]
+
+
+def test_a_metric_that_is_no_vector_is_left_out_alone(graph, tmp_path, said):
+    class Odd(ms.train.Metric):
+        def __init__(self, value):
+            super().__init__()
+            self.value = value
+
+        def clear(self): ...
+        def update(self, *inputs): ...
+        def eval(self):
+            return self.value
+
+    odd = {"ragged": [[1, 2], [3]], "text": "high", "none": None, "half": Tensor([1.0, 2.0], ms.bfloat16)}
+    trained = model(metrics={"mse": ms.train.MSE(), **{name: Odd(value) for name, value in odd.items()}})
+    trained.fit(1, dataset(2), dataset(2), callbacks=[TensorBoardCallback(tmp_path, 1)])
+    assert not said()
+    assert {tag for tag in tags(tmp_path) if tag.startswith("val/")} == {
+        "val/mse",
+        "val/loss",
+        "val/half/0",
+        "val/half/1",
+    }
+
+
+def test_a_tag_that_two_collectors_give_is_drawn_once(mode, tmp_path, said):
+    class Mine(Collector):
+        def collect(self, context):
+            return {"train/loss": 7.0, "train/mine": 7.0}
+
+    curves = TensorBoardCallback(tmp_path, 1, collectors=[*default_collectors(), GradNorm(".*weight"), Mine()])
+    train(model(), 3, curves)
+    assert said() == ["step 1: train/loss is drawn already, that of Mine is left out"]
+    np.testing.assert_allclose(curve(tmp_path, "train/loss")[1], truth(3)[0], rtol=2e-6)
+    for tag in ("train/grad_norm", "grad_norm/dense.weight", "train/mine"):
+        assert curve(tmp_path, tag)[0] == [1, 2, 3], tag
 
 
 def test_a_nan_is_drawn_and_not_an_error(graph, tmp_path, said):
@@ -179,8 +277,13 @@ def test_a_writer_that_its_user_closed_is_said_once(graph, tmp_path, said):
     assert len([line for line in said() if "switched off" in line]) == 1
 
 
-def test_a_collect_freq_that_fails_is_replaced_by_the_default(graph, tmp_path, said):
-    train(model(), 21, TensorBoardCallback(tmp_path, lambda step: 1 // (3 - step)))
+@pytest.mark.parametrize(
+    "freq",
+    [lambda step: 1 // (3 - step), lambda step: 2 if step == 2 else 2.5],
+    ids=["raises", "gives no number of steps"],
+)
+def test_a_collect_freq_that_fails_is_replaced_by_the_default(graph, tmp_path, said, freq):
+    train(model(), 21, TensorBoardCallback(tmp_path, freq))
     assert len(said()) == 1
     assert curve(tmp_path, "train/epoch")[0] == [1, 2, 10, 20]
 

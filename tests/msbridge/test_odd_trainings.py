@@ -10,9 +10,11 @@ import pytest
 ms = pytest.importorskip("mindspore")
 
 from mindspore import Parameter, Tensor, nn, ops  # noqa: E402
+from mindspore.train.callback._callback import InternalCallbackParam  # noqa: E402
 from small import Line, curve, model, sgd, state, tags, train, truth  # noqa: E402
 
-from msbridge import TensorBoardCallback  # noqa: E402
+from msbridge import Loss, LossScale, StopTraining, TensorBoardCallback  # noqa: E402
+from tbwriter.watch import Above  # noqa: E402
 
 pytestmark = pytest.mark.mindspore
 
@@ -125,7 +127,84 @@ def test_the_frequency_may_be_changed_by_another_thread_at_any_moment(graph, tmp
     assert curve(tmp_path, "train/epoch")[0][0] == 1
 
 
-@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy, lambda callback: pickle.loads(pickle.dumps(callback))])
-def test_a_callback_that_was_not_used_yet_may_be_copied(graph, tmp_path, twin):
-    train(model(), 3, twin(TensorBoardCallback(tmp_path, {0: 1, 3: 2})))
-    assert curve(tmp_path, "train/loss")[0] == [1, 2, 3]
+TWINS = [copy.copy, copy.deepcopy, lambda callback: pickle.loads(pickle.dumps(callback))]
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_a_callback_may_be_copied_before_and_after_a_training_but_not_in_it(graph, tmp_path, twin):
+    refused = []
+
+    class Copy(ms.train.Callback):
+        def on_train_step_end(self, run_context):
+            with pytest.raises(TypeError, match="cannot be copied while its training runs"):
+                twin(curves)
+            refused.append(run_context.original_args().cur_step_num)
+
+    curves = twin(TensorBoardCallback(tmp_path, {0: 1, 3: 2}, alerts=[Above("train/epoch", 1, then=StopTraining())]))
+    trained = model(metrics={"mse": ms.train.MSE()})
+    train(trained, 3, curves, Copy())
+    assert refused == [1, 2, 3]
+    train(trained, 3, twin(curves))
+    assert curve(tmp_path, "train/loss")[0] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_training_inside_the_watched_one_is_said_and_leaves_its_curves_alone(mode, tmp_path, said):
+    inner = model()
+
+    class Inside(ms.train.Callback):
+        def on_train_step_end(self, run_context):
+            if run_context.original_args().cur_step_num == 2:
+                train(inner, 2, curves)
+
+    trained, curves = model(), TensorBoardCallback(tmp_path, 1)
+    reducers = trained.train_network.grad_reducer, inner.train_network.grad_reducer
+    train(trained, 4, curves, Inside())
+    assert said() == ["a training inside the watched one is not drawn: it needs a callback of its own"]
+    for tag, want in zip(("train/loss", "train/grad_norm"), truth(4), strict=True):
+        assert curve(tmp_path, tag)[0] == [1, 2, 3, 4]
+        np.testing.assert_allclose(curve(tmp_path, tag)[1], want, rtol=2e-5)
+    assert reducers == (trained.train_network.grad_reducer, inner.train_network.grad_reducer)
+
+
+def test_two_trainings_inside_one_with_block_draw_one_curve_and_leave_no_tap(mode, tmp_path, said):
+    first, second = model(), model()
+    with TensorBoardCallback(tmp_path, 1) as curves:
+        train(first, 3, curves)
+        train(second, 3, curves)
+    assert not said()
+    assert curve(tmp_path, "train/grad_norm")[0] == curve(tmp_path, "train/loss")[0] == [1, 2, 3, 4, 5, 6]
+    for trained in (first, second):
+        assert type(trained.train_network.grad_reducer) is nn.Identity
+
+
+ODD = {
+    "nested": lambda loss: ((loss, (loss, loss)), loss),
+    "list": lambda loss: [loss, loss],
+    "vector": lambda loss: ops.stack([loss, loss]),
+    "double": lambda loss: ops.cast(loss, ms.float64),
+    "one flag": lambda loss: (loss, Tensor([False]), Tensor([2.0], ms.float32)),
+    "none": lambda loss: None,
+    "nothing": lambda loss: (),
+    "mapping": lambda loss: {"loss": loss},
+    "empty": lambda loss: ops.zeros((0,), ms.float32),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_odd_outputs_of_a_step_are_drawn_or_said_once(graph, tmp_path, said, kind):
+    """MindSpore's own cells give none of these: the callback is called as Model would."""
+    losses = [Tensor(value, ms.float32) for value in (0.5, 0.25, 0.125)]
+    params = InternalCallbackParam(
+        cur_step_num=0, train_network=nn.Identity(), batch_num=3, cur_epoch_num=1, train_dataset_element=[losses[0]]
+    )
+    context = ms.train.RunContext(params)
+    with TensorBoardCallback(tmp_path, 1, collectors=[Loss(), LossScale()]) as curves:
+        curves.on_train_begin(context)
+        curves.on_train_epoch_begin(context)
+        for loss in losses:
+            params.cur_step_num += 1
+            params.net_outputs = ODD[kind](loss)
+            curves.on_train_step_end(context)
+    drawn = curve(tmp_path, "train/loss")[1].tolist()
+    assert (drawn, len(said())) in [([0.5, 0.25, 0.125], 0), ([], 1)]
+    assert bool(drawn) == (kind not in {"none", "nothing", "mapping", "empty"})
