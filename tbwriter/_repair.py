@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections import Counter, defaultdict
@@ -9,10 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tbwriter import _rewrite, _scan, _summary, _tree, sinks
+from tbwriter import _preflight, _rewrite, _scan, _summary, _tree, sinks
 from tbwriter._scan import RunScan, TagScan
 from tbwriter._summary import RawEvent, RawValue
 from tbwriter._tree import Directory, Found
+
+_log = logging.getLogger(__name__)
 
 SCALARS_OF_BOTH = ("simple_value", "DT_FLOAT 0")
 """The forms in which both of TensorBoard's readers show a scalar; the data server shows no other."""
@@ -67,12 +70,12 @@ def repair(
         storage_options: for the file system behind a URL.
 
     Returns:
-        one report for each file.
+        one report for each file that holds an event; the others are left alone, and logged.
 
     Raises:
-        ValueError: neither `output` nor `in_place`, or both.
+        ValueError: neither `output` nor `in_place`, or both; `output` lies in `path`; what is there is no event file.
         FileNotFoundError: no event file there.
-        FileExistsError: a file of this name is in `output`.
+        FileExistsError: a file of this name is in `output`. Then nothing was written.
         OSError: a file cannot be read; storage refuses.
     """
     if (output is None) == (not in_place):
@@ -82,6 +85,13 @@ def repair(
     runs = [directory for directory in _tree.walk(place, storage_options) if directory.event_files]
     if not runs:
         raise FileNotFoundError(f"no event file at or below {place!r}")
+    if into is not None:
+        _preflight.refuse_within([place], into)
+    runs, left = _preflight.with_events(runs, storage_options)
+    for alone in left:
+        _log.warning("%s %s", alone.found.path, alone.why)
+    if into is not None:
+        _preflight.refuse_existing(_rewrite.targets(runs, into), storage_options)
     return tuple(found for run in runs for found in repair_run(run, into, clock, storage_options))
 
 

@@ -74,7 +74,7 @@ class NewFile:
     def _publish(self) -> None:
         if self._remote:
             if not self._replace and sinks.is_file(self._path, self._options):
-                raise FileExistsError(f"{self._path} exists")
+                raise already_there(self._path)
             sinks.upload(self._temporary, self._path, self._options)
             return
         if self._replace and os.path.exists(self._path):
@@ -84,12 +84,20 @@ class NewFile:
             mask = os.umask(0)
             os.umask(mask)
             os.chmod(self._temporary, 0o666 & ~mask)  # mkstemp gives 0600
-            os.link(self._temporary, self._path)  # unlike a rename, fails where something is
+            try:
+                os.link(self._temporary, self._path)  # unlike a rename, fails where something is
+            except FileExistsError:
+                raise already_there(self._path) from None
         folder = os.open(os.path.dirname(self._path), os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def already_there(path: str) -> FileExistsError:
+    """Return what is raised where a new file would take the place of another."""
+    return FileExistsError(f"{path} exists already, as of an earlier call; remove it, or name another directory")
 
 
 def batches(found: Found, storage_options: Mapping[str, Any] | None) -> Iterator[list[bytes]]:
@@ -117,6 +125,11 @@ def target(directory: Directory, found: Found, output: str | None) -> str:
         return found.path
     parts = [] if directory.run == "." else directory.run.split("/")
     return sinks.join(output, *parts, found.name)
+
+
+def targets(directories: Sequence[Directory], output: str) -> list[str]:
+    """Return where the new forms of all files go."""
+    return [target(directory, found, output) for directory in directories for found in directory.event_files]
 
 
 def rewrite(
@@ -249,18 +262,3 @@ def earlier_than(step: int) -> tuple[Callable[[Found, bytes], bytes | None], Cal
 def header(wall_time: float) -> list[bytes]:
     """Return the data of the records with which a file of ours begins."""
     return [_summary.file_version(wall_time), _summary.session_start(0, wall_time)]
-
-
-def refuse_live(files: Sequence[Found], live: Callable[[Found], str]) -> None:
-    """Raise for files that must not be replaced, as their writer would go on writing into what was replaced.
-
-    Raises:
-        ValueError: `live` gives a reason for one.
-    """
-    for found in files:
-        words = live(found)
-        if words:
-            raise ValueError(
-                f"{found.path} is still being written: {words}; stop the training first, write elsewhere with -o, "
-                "or say --force"
-            )

@@ -113,16 +113,27 @@ def options_of(text: str | None) -> dict[str, Any] | None:
     return found
 
 
+def place(text: str, what: str = "PATH") -> str:
+    """Return the normalised path or URL of an argument, which the user knows as `what`.
+
+    Raises:
+        ValueError: it is none that is served. ImportError: the driver of its store is missing.
+    """
+    found = sinks.normalise(text, what)
+    sinks.patience(found)
+    return found
+
+
 def runs_below(path: str, storage_options: Mapping[str, Any] | None) -> list[Directory]:
     """Return the directories below `path` that hold event files.
 
     Raises:
         FileNotFoundError: there are none.
     """
-    place = sinks.normalise(path)
-    runs = [directory for directory in _tree.walk(place, storage_options) if directory.event_files]
+    where = place(path)
+    runs = [directory for directory in _tree.walk(where, storage_options) if directory.event_files]
     if not runs:
-        raise FileNotFoundError(f"no event file at or below {place!r}; `tbwriter doctor {path}` says more")
+        raise FileNotFoundError(f"no event file at or below {where!r}; `tbwriter doctor {path}` says more")
     return runs
 
 

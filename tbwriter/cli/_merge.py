@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from tbwriter import _rewrite, _scan, sinks
+from tbwriter import _preflight, _rewrite, _scan, sinks
 from tbwriter._naming import MARKER_STEP
 from tbwriter._scan import Bulk, RunScan
 from tbwriter._summary import Alike, Outliner
 from tbwriter._tree import Directory, Found
 from tbwriter.cli import _common, _order, _writing
+from tbwriter.cli._damage import Damage
 from tbwriter.cli._finding import MERGED
 
 _MOST_VOIDS = 100_000
@@ -78,31 +79,40 @@ def merge(
 
     Files come in the order of their times, whatever their names. Where steps go back, the later session wins, so that
     both readers show each step once. Damage is left out. Runs below a PATH stay apart: each becomes a file of its own.
-    Exit codes: 0; 2 wrong usage, or writers that cannot be put in order; 3 nothing there, not readable or not writable.
+    Exit codes: 0; 1 a file is damaged; 2 wrong usage, no event file, or writers that cannot be put in order; 3 nothing
+    there, not readable or not writable.
     """
     options = _common.options_of(storage_options)
     names = dict(_renaming(text) for text in rename or [])
     if output is None:
         raise typer.BadParameter("say where the new files go: --output DIR")
-    into = sinks.normalise(output)
+    into = _common.place(output, "--output")
+    places = [_common.place(path) for path in paths]
+    found = [(place, run) for place in places for run in _common.runs_below(place, options)]
+    _preflight.refuse_within(places, into)
+    kept, damage = _writing.with_events([run for _, run in found], options)
+    whole = {run.path: run for run in kept}
     groups: dict[str, list[tuple[str, Directory]]] = {}
-    for path in paths:
-        for run in _common.runs_below(path, options):
-            label = sinks.normalise(path).rstrip("/").rsplit("/", 1)[-1]
+    for place, run in found:
+        if run.path in whole:
+            label = place.rsplit("/", 1)[-1]
             # Several runs below one path stay apart; what is given by itself belongs together.
             groups.setdefault("." if prefix or len(paths) > 1 else run.run, []).append(
-                (label if run.run == "." else run.run, run)
+                (label if run.run == "." else run.run, whole[run.path])
             )
+    begins = {file.path: _first_time(file, options) for run in kept for file in run.event_files}
+    targets = {}
+    for name, group in groups.items():
+        where = into if name == "." else sinks.join(into, *name.split("/"))
+        targets[name] = sinks.join(where, _name_of(begins[file.path] for _, run in group for file in run.event_files))
+    _preflight.refuse_existing(list(targets.values()), options)
     done = []
-    with _common.progress(
-        "merging", sum(_common.size_of([run for _, run in group]) for group in groups.values())
-    ) as advance:
+    with _common.progress("merging", _common.size_of(kept)) as advance:
         for name, group in groups.items():
-            where = into if name == "." else sinks.join(into, *name.split("/"))
-            done.append(_merge(group, where, prefix, names, options, advance))
+            done.append(_merge(group, begins, targets[name], prefix, names, options, advance, damage))
     for old in sorted(set(names) - {tag for file in done for tag in file.pop("renamed")}):
         _common.say(f"tbwriter: --rename {old}=...: no such tag in what was merged")
-    _writing.tell(done, as_json)
+    _writing.tell(done, as_json, damage)
 
 
 def _renaming(text: str) -> tuple[str, str]:
@@ -114,15 +124,16 @@ def _renaming(text: str) -> tuple[str, str]:
 
 def _merge(
     group: list[tuple[str, Directory]],
-    where: str,
+    begins: Mapping[str, float],
+    target: str,
     prefix: bool,
     names: Mapping[str, str],
     options: Mapping[str, Any] | None,
     advance: Callable[[int], None],
+    damage: Damage,
 ) -> dict[str, Any]:
     label_of = {found.path: label for label, run in group for found in run.event_files}
     files = [found for _, run in group for found in run.event_files]
-    begins = {found.path: _first_time(found, options) for found in files}
     files.sort(key=lambda found: (begins[found.path], found.name))
 
     def tag_of(found: Found, tag: str) -> str:
@@ -134,7 +145,8 @@ def _merge(
     parts = [[found for found in files if label_of[found.path] == label] for label in dict.fromkeys(label_of.values())]
     for part in parts if prefix else [files]:
         observe = _observer(voids, functools.partial(tag_of, part[0]), offset)
-        scan = _scan.scan(where, ".", tuple(part), options, observe=observe)
+        scan = _scan.scan(target, ".", tuple(part), options, observe=observe)
+        damage.see(scan)
         scans.append(scan)
         _add_marks(voids, scan, [tag_of(part[0], tag) for tag in scan.tags], offset)
         offset += scan.values
@@ -142,11 +154,8 @@ def _merge(
         _refuse_mixed(scans[0])
     for part, scan in zip(parts if prefix else [files], scans, strict=True):
         _refuse_two_of_one_name(scan, functools.partial(tag_of, part[0]), names)
-    begin = min((time for time in begins.values() if time < float("inf")), default=0.0)
-    host, process = MERGED
-    name = f"events.out.tfevents.{max(int(begin), 0):010d}.{host}.{process}.000000"
-    with _rewrite.NewFile(sinks.join(where, name), options) as new:
-        for data in _rewrite.header(begin):
+    with _rewrite.NewFile(target, options) as new:
+        for data in _rewrite.header(_begin(begins[found.path] for found in files)):
             new.write(data)
         copier = _Copier(new, voids)
         for found in [found for part in (parts if prefix else [files]) for found in part]:
@@ -154,7 +163,7 @@ def _merge(
             advance(found.size)
     return {
         "path": ", ".join(run.path for _, run in group),
-        "output": sinks.join(where, name),
+        "output": target,
         "records": new.records,
         "files": len(files),
         "renamed": [tag for scan in scans for tag in scan.tags if tag in names],
@@ -306,6 +315,16 @@ def _refuse_two_of_one_name(scan: RunScan, tag_of: Callable[[str], str], names: 
         if len(kinds) > 1:
             words = ", ".join(f"{tag!r} holds {kind or 'no kind'}" for kind, tag in kinds.items())
             raise ValueError(f"--rename would make one tag, {new!r}, of two kinds: {words}")
+
+
+def _name_of(begins: Iterable[float]) -> str:
+    """Return the name of the file that several become, from the times of their first values."""
+    host, process = MERGED
+    return f"events.out.tfevents.{max(int(_begin(begins)), 0):010d}.{host}.{process}.000000"
+
+
+def _begin(begins: Iterable[float]) -> float:
+    return min((time for time in begins if time < float("inf")), default=0.0)
 
 
 def _first_time(found: Found, options: Mapping[str, Any] | None) -> float:

@@ -15,6 +15,7 @@ from tbwriter._scan import Bulk, RunScan, TagScan
 from tbwriter._summary import Outliner, RawEvent
 from tbwriter._tree import Directory, Found
 from tbwriter.cli import _common, _writing
+from tbwriter.cli._damage import Damage
 
 _AROUND_RECORD = 16  # length and checksums
 _SIZE = re.compile(r"\s*([\d.]+)\s*(|k|M|G)i?B?\s*", re.IGNORECASE)
@@ -42,8 +43,8 @@ def thin(
     """Make files smaller: keep one point in N, so that spikes survive, and leave out kinds or tags.
 
     Of scalars, 3 N points in a row become 3: the smallest, the largest and the last; of other kinds every Nth stays.
-    The first and the last point of a tag always stay. Exit codes: 0; 2 wrong usage, or a budget that cannot be met; 3
-    nothing there, not readable or not writable.
+    The first and the last point of a tag always stay. Damage is left out. Exit codes: 0; 1 a file is damaged; 2 wrong
+    usage, no event file, or a budget that cannot be met; 3 nothing there, not readable or not writable.
     """
     options = _common.options_of(storage_options)
     if every is not None and budget is not None:
@@ -57,12 +58,12 @@ def thin(
     def unwanted(tag: str, scan: TagScan) -> bool:
         return scan.plugin in kinds or (pattern is not None and bool(pattern.search(tag)))
 
-    runs, into = _writing.targets(path, output, in_place, force, options)
+    runs, into, damage = _writing.plan(path, output, in_place, force, options)
     done = []
     with _common.progress("thinning", _common.size_of(runs)) as advance:
         for run in runs:
-            done += _thin(run, into, every or 1, limit, unwanted, options, advance)
-    _writing.tell(done, as_json)
+            done += _thin(run, into, every or 1, limit, unwanted, options, advance, damage)
+    _writing.tell(done, as_json, damage)
 
 
 def _bytes(text: str) -> int:
@@ -147,13 +148,14 @@ def _thin(
     unwanted: Callable[[str, TagScan], bool],
     options: Mapping[str, Any] | None,
     advance: Callable[[int], None],
+    damage: Damage,
 ) -> list[dict[str, Any]]:
     if limit is not None:
         scan = _scan.scan(run.path, run.run, run.event_files, options)
         every = _every_for(scan, limit, unwanted)
     for _ in range(_MOST_TRIES):
         plan = Plan(every, unwanted)
-        _scan.scan(run.path, run.run, run.event_files, options, observe=plan.observe)
+        damage.see(_scan.scan(run.path, run.run, run.event_files, options, observe=plan.observe))
         plan.end()
         if limit is None:
             return _write(run, into, plan, options, advance)

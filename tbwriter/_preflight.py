@@ -1,0 +1,126 @@
+"""What must be so before event files are written anew: refused before anything is written, never half way."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tbwriter import _record, _rewrite, sinks
+from tbwriter._summary import RawEvent
+from tbwriter._tree import Directory, Found
+
+
+class LeftAlone(NamedTuple):
+    """An event file of which nothing can be made: which, why in words, and whether it is another kind of file."""
+
+    found: Found
+    why: str
+    foreign: bool
+
+
+def with_events(
+    runs: Sequence[Directory], storage_options: Mapping[str, Any] | None
+) -> tuple[list[Directory], list[LeftAlone]]:
+    """Return runs with those of their event files that hold an Event, and the others, of which nothing must be made.
+
+    Raises:
+        ValueError: there is none with an Event, and one is another kind of file.
+    """
+    left: list[LeftAlone] = []
+    kept = []
+    for run in runs:
+        nothing = [why for found in run.event_files if (why := _nothing_in(found, storage_options)) is not None]
+        left += nothing
+        without = {why.found for why in nothing}
+        files = tuple(found for found in run.event_files if found not in without)
+        if files:
+            kept.append(dataclasses.replace(run, event_files=files))
+    foreign = [why for why in left if why.foreign]
+    if foreign and not kept:
+        raise ValueError(f"{foreign[0].found.path} {foreign[0].why}; nothing was changed")
+    return kept, left
+
+
+def _nothing_in(found: Found, storage_options: Mapping[str, Any] | None) -> LeftAlone | None:
+    """Say why a file holds no Event; None when it holds one."""
+    has_records = False
+    for data in _rewrite.records(found, storage_options):
+        has_records = True
+        with contextlib.suppress(ValueError):
+            RawEvent(data)
+            return None
+    with sinks.open_file(found.path, storage_options) as file:
+        head = file.read(4096)
+    if not head:
+        return LeftAlone(found, "is empty: there is nothing to keep", False)
+    if head.startswith(b"\x1f\x8b"):
+        return LeftAlone(found, "is compressed: gunzip it first", True)
+    if has_records:
+        return LeftAlone(found, "is no event file: none of its records holds an event", True)
+    if not head.strip(b"\0"):
+        return LeftAlone(found, "begins with zeros, and not one record of it is good: there is nothing to keep", False)
+    # A length, of which the upper half is 0 in any real record, and its checksum.
+    begun = _record.is_header(head) or (len(head) < _record.HEADER_SIZE and not head[4:8].strip(b"\0"))
+    if begun:
+        return LeftAlone(found, "is damaged or cut off within its only record: there is nothing to keep", False)
+    return LeftAlone(found, "is no event file: not one record of it is good", True)
+
+
+def refuse_within(places: Sequence[str], output: str) -> None:
+    """Raise where new files would lie among those that are read, as the next reader would take both.
+
+    Args:
+        places: normalised paths or URLs that are read, of directories or files.
+        output: the directory for the new files, likewise.
+
+    Raises:
+        ValueError: it is one of these directories, lies in one, or is the directory of one of these files.
+    """
+    into = _real(output)
+    for place in places:
+        read = _real(place)
+        if into == read or into.startswith(read.rstrip("/") + "/") or (os.path.isfile(place) and into == _folder(read)):
+            raise ValueError(
+                f"--output {output!r} lies in what is read, {place!r}, where readers would take the new files for more "
+                "of the same; name a directory beside it"
+            )
+
+
+def _real(place: str) -> str:
+    return place if "://" in place else os.path.realpath(place)
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0] if "://" in path else os.path.dirname(path)
+
+
+def refuse_existing(paths: Sequence[str], storage_options: Mapping[str, Any] | None) -> None:
+    """Raise where new files would take the place of others, before anything is written.
+
+    Raises:
+        FileExistsError: one of `paths` exists. NotADirectoryError: their directory is a file.
+    """
+    for path in paths:
+        folder = _folder(path)
+        if "://" not in path and os.path.exists(folder) and not os.path.isdir(folder):
+            raise NotADirectoryError(f"{folder} is a file; want a directory for the new files")
+        if sinks.is_file(path, storage_options) or ("://" not in path and os.path.lexists(path)):
+            raise _rewrite.already_there(path)
+
+
+def refuse_live(files: Sequence[Found], live: Callable[[Found], str]) -> None:
+    """Raise for files that must not be replaced, as their writer would go on writing into what was replaced.
+
+    Raises:
+        ValueError: `live` gives a reason for one.
+    """
+    for found in files:
+        words = live(found)
+        if words:
+            raise ValueError(
+                f"{found.path} is still being written: {words}; stop the training first, write elsewhere with -o, "
+                "or say --force"
+            )
