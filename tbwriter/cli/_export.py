@@ -9,17 +9,17 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, TextIO
 
 import typer
 
-from tbwriter import _scan, reader, sinks
+from tbwriter import _rewrite, _scan, _summary
 from tbwriter._scan import Bulk
 from tbwriter._tree import Directory
-from tbwriter.cli import _common, _writing
+from tbwriter.cli import _common, _damage, _kinds, _saving, _writing
+from tbwriter.cli._damage import Damage, FileDamage
 
 COLUMNS = ("run", "tag", "step", "wall_time", "value")
 _BATCH = 50_000
@@ -28,6 +28,8 @@ _WORTH_A_POOL_BYTES = 64 << 20
 Rows = tuple[str, str, list[int], list[float], list[Any]]
 """Values of one tag of one run: run, tag, steps, wall times, values."""
 Write = Callable[[Rows], None]
+Part = tuple[str, list[FileDamage]]
+"""The file with the values of one run, and what is wrong with the files that it comes from."""
 
 
 class Format(str, enum.Enum):
@@ -65,8 +67,9 @@ def export(
     r"""Write values as a table: run, tag, step, wall_time, value.
 
     Values of a tag stand in their order; all points are there, not the sample that TensorBoard keeps. Memory stays
-    bounded, whatever the size of the files. Parquet needs `pip install 'tbwriter\[parquet]'`. Exit codes: 0; 2 wrong
-    usage; 3 nothing there, not readable or not writable.
+    bounded, whatever the size of the files. Damage is left out. FILE may be a pipe or a device, which is written into.
+    Parquet needs `pip install 'tbwriter\[parquet]'`. Exit codes: 0; 1 a file is damaged; 2 wrong usage; 3 nothing
+    there, not readable or not writable.
     """
     options = _common.options_of(storage_options)
     _writing.pattern(tag, "--tag")
@@ -74,59 +77,73 @@ def export(
         raise typer.BadParameter("--engine dask and --scheduler ADDRESS go together")
     chosen = form or (Format.PARQUET if output is not None and output.endswith(".parquet") else Format.CSV)
     runs = _common.runs_below(path, options)
+    _kinds.refuse_unknown([kind], "--kind", runs, options)
+    damage = Damage()
     if output is None:
         if chosen is Format.PARQUET:
             raise typer.BadParameter("Parquet goes to a file: say --output FILE")
         sys.stdout.write(",".join(COLUMNS) + "\n")
         for run in runs:
-            _push(run, tag, kind, options, lambda rows: _csv_rows(sys.stdout, rows))
-        return
+            damage.add(_push(run, tag, kind, options, lambda rows: _csv_rows(sys.stdout, rows)))
+        damage.end()
     if chosen is Format.PARQUET:
         _arrow()
-    target = sinks.normalise(output)
-    folder = None if "://" in target else os.path.dirname(target)
-    if folder:
-        os.makedirs(folder, exist_ok=True)
-    # Beside the output: workers of a Dask scheduler on other machines see it as they see the output.
-    with tempfile.TemporaryDirectory(prefix=".tbwriter-", dir=folder) as parts:
+    inputs = [found.path for run in runs for found in run.event_files]
+    target = _saving.Output(output or "", inputs, f"curves.{chosen.value}")
+    with target.new_file(options) as whole:
         if not jobs:
             jobs = os.cpu_count() or 1 if _common.size_of(runs) >= _WORTH_A_POOL_BYTES else 1
-        work = [(run, os.path.join(parts, str(n)), chosen, tag, kind, options) for n, run in enumerate(runs)]
-        whole = os.path.join(parts, "whole")
+        folder = os.path.dirname(whole)
+        work = [(run, os.path.join(folder, str(n)), chosen, tag, kind, options) for n, run in enumerate(runs)]
         with _common.progress("exporting", _common.size_of(runs)) as advance:
             made = _parts(work, engine, scheduler, min(jobs, len(runs)))
-            _join(_telling(made, runs, advance), whole, chosen)
-        if "://" in target:
-            sinks.upload(whole, target, options)
-        else:
-            os.replace(whole, target)
+            _join(_telling(made, runs, damage, advance), whole, chosen)
+    damage.end()
 
 
-def _telling(parts: Iterable[str], runs: list[Directory], advance: Callable[[int], None]) -> Iterator[str]:
-    for part, run in zip(parts, runs, strict=True):
+def _telling(
+    parts: Iterable[Part], runs: list[Directory], damage: Damage, advance: Callable[[int], None]
+) -> Iterator[str]:
+    for (part, damages), run in zip(parts, runs, strict=True):
+        damage.add(damages)
         yield part
         advance(sum(found.size for found in run.event_files))
 
 
-def _push(run: Directory, tag: str | None, kind: str, options: Mapping[str, Any] | None, write: Write) -> None:
-    """Give the values of one run to `write`, some thousand of a tag at a time."""
+def _push(
+    run: Directory, tag: str | None, kind: str, options: Mapping[str, Any] | None, write: Write
+) -> list[FileDamage]:
+    """Give the values of one run to `write`, some thousand of a tag at a time; return what is wrong with its files."""
     pattern = re.compile(tag or "")
-    if kind == "scalars":
 
-        def observe(name: str, bulk: Bulk) -> None:
-            if bulk.scan.plugin == "scalars" and pattern.search(name):
-                write((run.run, name, bulk.steps.tolist(), bulk.times.tolist(), bulk.numbers.tolist()))
+    def observe(name: str, bulk: Bulk) -> None:
+        if kind == bulk.scan.plugin == "scalars" and pattern.search(name):
+            write((run.run, name, bulk.steps.tolist(), bulk.times.tolist(), bulk.numbers.tolist()))
 
-        scan = _scan.scan(run.path, run.run, run.event_files, options, observe=observe)
-        for file in scan.files:
-            if file.error is not None:
-                raise OSError(f"{file.found.path} cannot be read: {file.error}")
+    scan = _scan.scan(run.path, run.run, run.event_files, options, observe=observe)
+    for file in scan.files:
+        if file.error is not None:
+            raise OSError(f"{file.found.path} cannot be read: {file.error}")
+    if kind != "scalars":
+        plugins: dict[str, str] = {}
+        for found in run.event_files:
+            for data in _rewrite.records(found, options):
+                _push_event(data, plugins, run.run, pattern, kind, write)
+    return _damage.in_scan(scan)
+
+
+def _push_event(
+    data: bytes, plugins: dict[str, str], run: str, pattern: re.Pattern[str], kind: str, write: Write
+) -> None:
+    """Give the values of one kind in a record to `write`, as JSON; nothing of a record that is no Event."""
+    try:
+        event = _summary.decode(data, plugins)
+    except ValueError:
         return
-    for event in reader.read_events(run.path, storage_options=options):
-        for value in event.values:
-            if value.plugin == kind and pattern.search(value.tag):
-                text = json.dumps(_common.to_json(value.data), ensure_ascii=False)
-                write((run.run, value.tag, [event.step], [event.wall_time], [text]))
+    for value in event.values:
+        if value.plugin == kind and pattern.search(value.tag):
+            text = json.dumps(_common.to_json(value.data), ensure_ascii=False)
+            write((run, value.tag, [event.step], [event.wall_time], [text]))
 
 
 @contextmanager
@@ -179,15 +196,14 @@ def _arrow() -> tuple[Any, Any]:
 
 def write_part(
     run: Directory, path: str, form: Format, tag: str | None, kind: str, options: Mapping[str, Any] | None
-) -> str:
-    """Write the values of one run to a file of its own; return its path. Runs in other processes."""
+) -> Part:
+    """Write the values of one run to a file of its own; return that and its damage. Runs in other processes."""
     with _writer(path, form, kind) as write:
-        _push(run, tag, kind, options, write)
-    return path
+        return path, _push(run, tag, kind, options, write)
 
 
-def _parts(jobs: Iterable[tuple[Any, ...]], engine: Engine, scheduler: str | None, processes: int) -> Iterator[str]:
-    """Have `write_part` done for each of `jobs`, and yield the paths in their order."""
+def _parts(jobs: Iterable[tuple[Any, ...]], engine: Engine, scheduler: str | None, processes: int) -> Iterator[Part]:
+    """Have `write_part` done for each of `jobs`, and yield what it returns in their order."""
     if engine is Engine.DASK:
         yield from _dask_parts(jobs, scheduler)
     elif processes == 1:
@@ -200,11 +216,15 @@ def _parts(jobs: Iterable[tuple[Any, ...]], engine: Engine, scheduler: str | Non
         # Not forked: an fsspec file system may have begun a thread.
         with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
             waiting = [pool.submit(write_part, *job) for job in jobs]
-            for future in waiting:
-                yield future.result()
+            try:
+                for future in waiting:
+                    yield future.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)  # nobody will take the rest
+                raise
 
 
-def _dask_parts(jobs: Iterable[tuple[Any, ...]], scheduler: str | None) -> Iterator[str]:
+def _dask_parts(jobs: Iterable[tuple[Any, ...]], scheduler: str | None) -> Iterator[Part]:
     try:
         from dask.distributed import Client
     except ImportError as exc:

@@ -12,14 +12,15 @@ from typing import Annotated, Any
 
 import typer
 
-from tbwriter import _scan, sinks
+from tbwriter import _scan
 from tbwriter._scan import Bulk
 from tbwriter._tree import Directory
-from tbwriter.cli import _common, _writing
+from tbwriter.cli import _common, _saving, _writing
 from tbwriter.cli._curves import Curve, Smoothing
 
 _MOST_TAGS = 64
 _COLUMNS = 3
+_ENDINGS = (".png", ".svg", ".pdf")
 
 
 class Axis(str, enum.Enum):
@@ -75,6 +76,8 @@ def _draw(
 ) -> None:
     below = {name: run for path in paths for name, run in _named_runs(path, len(paths) > 1, options)}
     chosen = {name: run for name, run in below.items() if runs is None or runs.search(name)}
+    target = _saving.Output(output, [found.path for run in below.values() for found in run.event_files], "curves.png")
+    ending = _ending(target)
     panels: dict[str, dict[str, tuple[Curve, Curve]]] = {}
     with _common.progress("reading", _common.size_of(list(chosen.values()))) as advance:
         for name, run in chosen.items():
@@ -82,7 +85,7 @@ def _draw(
                 panels.setdefault(tag, {})[name] = curves
     if not panels:
         raise ValueError(f"no scalars of such a tag in {', '.join(paths)}; `tbwriter inspect` lists the tags")
-    _picture(dict(sorted(panels.items())[:_MOST_TAGS]), output, log, axis, smoothing)
+    _picture(dict(sorted(panels.items())[:_MOST_TAGS]), target, ending, log, axis, smoothing)
     if len(panels) > _MOST_TAGS:
         _common.say(f"{len(panels)} tags, of which {_MOST_TAGS} are drawn; choose with --tag")
 
@@ -121,8 +124,29 @@ def _curves_of(
     return {tag: (plain, smooth) for tag, (plain, smooth, _) in found.items()}
 
 
+def _ending(target: _saving.Output) -> str:
+    """Return the form of the picture, which its name says; what is written into a pipe without one is a PNG.
+
+    Raises:
+        ValueError: it says none that is known.
+    """
+    if "://" in target.place:
+        raise ValueError(f"plot writes to local files, got --output {target.place!r}")
+    ending = os.path.splitext(target.place)[1].lower()
+    if not ending and target.is_special:
+        return "png"
+    if ending not in _ENDINGS:
+        raise ValueError(f"--output {target.place!r} must end in {', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]}")
+    return ending[1:]
+
+
 def _picture(
-    panels: Mapping[str, Mapping[str, tuple[Curve, Curve]]], output: str, log: bool, axis: Axis, smoothing: float
+    panels: Mapping[str, Mapping[str, tuple[Curve, Curve]]],
+    target: _saving.Output,
+    ending: str,
+    log: bool,
+    axis: Axis,
+    smoothing: float,
 ) -> None:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -151,15 +175,6 @@ def _picture(
             axes.set_yscale("log")
         if len(runs) > 1 or next(iter(runs)) != ".":
             axes.legend(fontsize=7)
-    place = sinks.normalise(output)
-    if "://" in place:
-        raise ValueError(f"plot writes to local files, got {output!r}")
-    os.makedirs(os.path.dirname(place), exist_ok=True)
     # A picture that is looked at while it is drawn anew is never half there.
-    temporary = f"{place}.part{os.path.splitext(place)[1]}"
-    try:
-        figure.savefig(temporary, dpi=120)
-        os.replace(temporary, place)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+    with target.new_file() as path:
+        figure.savefig(path, format=ending, dpi=120)

@@ -14,7 +14,7 @@ from tbwriter import _rewrite, _scan
 from tbwriter._scan import Bulk, RunScan, TagScan
 from tbwriter._summary import Outliner, RawEvent
 from tbwriter._tree import Directory, Found
-from tbwriter.cli import _common, _writing
+from tbwriter.cli import _common, _kinds, _writing
 from tbwriter.cli._damage import Damage
 
 _AROUND_RECORD = 16  # length and checksums
@@ -59,6 +59,7 @@ def thin(
         return scan.plugin in kinds or (pattern is not None and bool(pattern.search(tag)))
 
     runs, into, damage = _writing.plan(path, output, in_place, force, options)
+    _kinds.refuse_unknown(kinds, "--drop-kind", runs, options)
     done = []
     with _common.progress("thinning", _common.size_of(runs)) as advance:
         for run in runs:
