@@ -14,40 +14,19 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from msbridge import _foreign
-from tbwriter import SummaryWriter, read_records
+from msbridge._converted import Converted, Damaged
+from tbwriter import SummaryWriter, _tree, read_records, sinks
 
-__all__ = ["Conversion", "Converted", "convert"]
+__all__ = ["Conversion", "Converted", "Damaged", "convert"]
 
 _log = logging.getLogger(__name__)
-_MARK = ".out.events.summary."
 _LINEAGE = "_lineage"
-
-
-@dataclass
-class Converted:
-    """What became of one directory of MindSpore's summaries.
-
-    Attributes:
-        path: the directory.
-        output: the run's directory.
-        records: how many records were read.
-        values: how many values were written, by kind.
-        skipped: what could not be converted, by reason.
-    """
-
-    path: str
-    output: str
-    records: int = 0
-    values: Counter[str] = field(default_factory=Counter)
-    skipped: Counter[str] = field(default_factory=Counter)
 
 
 def convert(
@@ -58,6 +37,8 @@ def convert(
 ) -> list[Converted]:
     """Convert every directory of MindSpore's summaries at or below `path`.
 
+    Damage is stepped over, every good record is converted; the damaged files are logged, and in the reports.
+
     Args:
         path: a directory, as path or URL.
         output: where the runs go; each lies below it as its summaries below `path`.
@@ -67,12 +48,19 @@ def convert(
         one report for each directory.
 
     Raises:
+        ValueError: no path and no URL that is served.
         FileNotFoundError: no summaries of MindSpore there.
         FileExistsError: a run's directory has event files already.
+        OSError: a directory or a file cannot be read.
     """
     with Conversion(path, output, storage_options=storage_options) as conversion:
-        if not conversion.step():
-            raise FileNotFoundError(f"no summaries of MindSpore ('*{_MARK}*') at or below {os.fspath(path)!r}")
+        conversion.step()
+        if not conversion.reports:
+            mark = f"*{_tree.MINDSPORE_MARK}*"
+            raise FileNotFoundError(f"no summaries of MindSpore ({mark!r}) at or below {os.fspath(path)!r}")
+        for report in conversion.reports:
+            for damaged in report.damage:
+                _log.warning("%s", damaged.words)
         return conversion.reports
 
 
@@ -92,14 +80,11 @@ class Conversion:
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        import fsspec
-
         self._options = dict(storage_options or {})
-        self._fs, self._root = fsspec.core.url_to_fs(os.path.expanduser(os.fspath(path)), **self._options)
-        self._local = "://" not in os.fspath(path)
-        self._scheme = "" if self._local else os.fspath(path).split("://", 1)[0] + "://"
-        self._output = os.fspath(output)
+        self._place = sinks.normalise(path, "path")
+        self._output = sinks.normalise(output, "output")
         self._runs: dict[str, _Run] = {}
+        self._left_out: set[str] = set()
 
     def __enter__(self) -> Conversion:
         return self
@@ -116,17 +101,18 @@ class Conversion:
         """Convert what was written since the last call; return how many records that were.
 
         Raises:
-            OSError: storage fails. FileExistsError: as `convert`.
+            OSError: storage fails, or a directory cannot be listed and nothing else is there. FileExistsError: as
+                `convert`.
         """
         count = 0
-        for folder, files in sorted(self._directories().items()):
-            run = self._runs.get(folder)
+        for directory in self._directories():
+            run = self._runs.get(directory.path)
             if run is None:
-                below = folder[len(self._root.rstrip("/")) :].strip("/")
-                target = "/".join(part for part in (self._output.rstrip("/"), below) if part)
-                run = self._runs[folder] = _Run(self._scheme + folder, target, self._options)
-            for name in sorted(files):
-                count += run.file(f"{self._scheme}{folder}/{name}")
+                below = [] if directory.run == "." else directory.run.split("/")
+                run = _Run(directory.path, sinks.join(self._output, *below), self._options)
+                self._runs[directory.path] = run
+            for found in directory.mindspore_files:
+                count += run.file(found)
             run.flush()
         return count
 
@@ -146,14 +132,21 @@ class Conversion:
         for run in self._runs.values():
             run.close()
 
-    def _directories(self) -> dict[str, list[str]]:
-        """Return {directory: names} of MindSpore's files."""
-        found: dict[str, list[str]] = {}
-        for path in self._fs.find(self._root):
-            folder, _, name = path.rpartition("/")
-            if _MARK in name:
-                found.setdefault(folder, []).append(name)
-        return found
+    def _directories(self) -> list[_tree.Directory]:
+        """Return those with files of MindSpore's; none where nothing is yet."""
+        try:
+            found = list(_tree.walk(self._place, self._options))
+        except FileNotFoundError:
+            return []
+        theirs = [directory for directory in found if directory.mindspore_files]
+        for directory in found:
+            if directory.error is not None:
+                if not theirs:
+                    raise directory.error
+                if directory.path not in self._left_out:
+                    self._left_out.add(directory.path)
+                    _log.warning("%s cannot be listed, and is left out: %s", directory.path, directory.error)
+        return theirs
 
 
 class _Run:
@@ -165,17 +158,22 @@ class _Run:
         remote = "://" in output
         self._writer = SummaryWriter(output, storage_options=options if remote and options else None)
         self._options = options if "://" in path and options else None
-        self._offsets: dict[str, int] = {}
+        self._ends: dict[str, int] = {}  # of the last good record of each file
+        self._damage: dict[str, Damaged] = {}
         self._last: dict[str, int] = {}  # step of each tag
         self._graph = self._dataset = False
         self._hparams: dict[str, bool | int | float | str] = {}
         self._metrics: dict[str, float] = {}
 
-    def file(self, path: str) -> int:
+    def file(self, found: _tree.Found) -> int:
         """Convert the new records of a file; return how many."""
-        count = 0
-        for record in read_records(path, offset=self._offsets.get(path, 0), storage_options=self._options):
-            self._offsets[path] = record.end
+        path, count = found.path, 0
+        end = self._ends.get(path, 0)
+        damaged = self._damage.setdefault(path, Damaged(path))
+        for record in read_records(path, offset=end, storage_options=self._options):
+            if record.offset > end:
+                damaged.add(end, record.offset - end)
+            end = self._ends[path] = record.end
             count += 1
             try:
                 if path.endswith(_LINEAGE):
@@ -184,6 +182,8 @@ class _Run:
                     self._record(_foreign.decode(record.data))
             except ValueError as exc:
                 self._skip(f"record that cannot be read: {exc}")
+        damaged.tail_bytes = max(found.size - end, 0)
+        self.report.damage = [file for file in self._damage.values() if file.places or file.tail_bytes]
         self.report.records += count
         return count
 
@@ -293,8 +293,5 @@ _REPEATED = "value of a step that was there already, or before the last one"
 
 
 def _refuse_existing(output: str, options: Mapping[str, Any]) -> None:
-    import fsspec
-
-    fs, path = fsspec.core.url_to_fs(os.path.expanduser(output), **(options if "://" in output else {}))
-    if fs.isdir(path) and any("tfevents" in name.rsplit("/", 1)[-1] for name in fs.ls(path, detail=False)):
+    if any("tfevents" in name for name in sinks.list_names(output, options if "://" in output else None)):
         raise FileExistsError(f"{output!r} has event files already: convert into another directory")

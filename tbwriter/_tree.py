@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import stat
@@ -70,6 +71,9 @@ def walk(place: str, storage_options: Mapping[str, Any] | None = None) -> Iterat
         yield Directory(place, ".", () if mindspore else (found,), (found,) if mindspore else ())
         return
     if not sinks.is_directory(place, storage_options):
+        if "://" not in place:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                os.stat(place)  # says why nobody may look there
         raise FileNotFoundError(f"nothing is at {place!r}")
     waiting = [(place, ".")]
     while waiting:
@@ -116,6 +120,10 @@ class _Local:
             for entry in found:
                 try:
                     known = entry.stat()
+                except PermissionError:
+                    if entry.is_symlink():
+                        continue  # to where we may not look
+                    raise
                 except OSError:
                     continue  # deleted meanwhile, or a link to nothing
                 if stat.S_ISDIR(known.st_mode):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import enum
+import errno
 import functools
 import json
 import logging
@@ -22,6 +23,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from tbwriter import _tree, sinks
 from tbwriter._tree import Directory
+from tbwriter.cli import _ends
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,6 +42,8 @@ class Exit(enum.IntEnum):
     """Nothing is there, or it cannot be read or written."""
     INTERRUPTED = 130
     """Ctrl-C."""
+    TERMINATED = 143
+    """SIGTERM."""
 
 
 EXIT_CODES = "Exit codes: 0 nothing wrong; 1 something is; 2 wrong usage; 3 nothing there or not readable."
@@ -60,15 +64,25 @@ _LONG_BYTES = 64 << 20
 _MOST_ELEMENTS = 1 << 18
 
 
+class _Console(Console):
+    """A console whose reader may go: that is for `command` to judge, where Rich's own would end with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def console() -> Console:
     """Return the console for results; where it is no terminal, no line is wrapped and no name cut."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=10_000)
+    out = _Console(highlight=False)
+    return out if out.is_terminal else _Console(highlight=False, width=10_000)
 
 
 def say(text: str) -> None:
     """Print a line for people to stderr, apart from the results."""
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(text)
+    try:
+        _Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(text)
+    except BrokenPipeError:  # nobody reads it, and the results are what counts
+        _ends.silence(sys.stderr)
 
 
 def command(function: Callable[P, T]) -> Callable[P, T]:
@@ -78,25 +92,46 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         # The reader's warnings about damage are results, for people; everything else of logging stays quiet.
         logging.basicConfig(format="tbwriter: %(message)s", level=logging.WARNING, stream=sys.stderr)
+        verdict: typer.Exit | None = None
         try:
-            return function(*args, **kwargs)
-        except BrokenPipeError:
-            # The reader of our output has seen enough, as in `tbwriter cat ... | head`.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(Exit.OK) from None
+            with _ends.ended_by_sigterm():
+                _refuse_empty(kwargs)
+                try:
+                    answer = function(*args, **kwargs)
+                except typer.Exit as exc:
+                    verdict = exc
+                sys.stdout.flush()  # that a reader has gone is found out here, not when Python ends
+                if verdict is not None:
+                    raise verdict
+                return answer
         except KeyboardInterrupt:
             say("interrupted")
             raise typer.Exit(Exit.INTERRUPTED) from None
         except (OSError, ValueError, TypeError, ImportError) as exc:
+            if isinstance(exc, BrokenPipeError) and _ends.reader_has_gone():
+                # It has seen enough, as in `tbwriter cat ... | head`.
+                _ends.silence(sys.stdout)
+                raise verdict or typer.Exit(Exit.OK) from None
             say(f"tbwriter: {_in_words(exc)}")
             raise typer.Exit(Exit.UNREADABLE if isinstance(exc, (OSError, ImportError)) else Exit.USAGE) from exc
 
     return run
 
 
+# How users know the arguments that are places.
+_PLACES = {"path": "PATH", "paths": "PATH", "spool_dir": "PATH", "output": "--output"}
+
+
+def _refuse_empty(arguments: Mapping[str, Any]) -> None:
+    for name, what in _PLACES.items():
+        given = arguments.get(name)
+        if given is not None and "" in ([given] if isinstance(given, str) else given):
+            raise ValueError(f"{what} is empty; want a path or a URL")
+
+
 def _in_words(exc: BaseException) -> str:
     if isinstance(exc, OSError) and exc.strerror and exc.filename:
-        return f"{exc.filename}: {exc.strerror}"
+        return f"{exc.strerror}: {exc.filename}"
     return str(exc) or type(exc).__name__
 
 
@@ -127,11 +162,20 @@ def place(text: str, what: str = "PATH") -> str:
 def runs_below(path: str, storage_options: Mapping[str, Any] | None) -> list[Directory]:
     """Return the directories below `path` that hold event files.
 
+    Directories that cannot be listed are told.
+
     Raises:
         FileNotFoundError: there are none.
+        OSError: there are none, and a directory cannot be listed.
     """
     where = place(path)
-    runs = [directory for directory in _tree.walk(where, storage_options) if directory.event_files]
+    directories = list(_tree.walk(where, storage_options))
+    runs = [directory for directory in directories if directory.event_files]
+    for directory in directories:
+        if directory.error is not None:
+            if not runs:
+                raise directory.error
+            say(f"tbwriter: {_in_words(directory.error)}; what is in it is left out")
     if not runs:
         raise FileNotFoundError(f"no event file at or below {where!r}; `tbwriter doctor {path}` says more")
     return runs

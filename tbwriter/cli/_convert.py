@@ -25,16 +25,17 @@ def convert(
 
     Scalars, images, histograms and the graph become TensorBoard's; lineage becomes a row of HParams; tensors become
     histograms, and are kept whole under <tag>/tensor; a data set's graph becomes a text, a loss landscape a picture.
-    What is left out is said. Exit codes: 0; 2 wrong usage; 3 nothing there, not readable, not
-    writable, or event files are in DIR already.
+    What is left out is said; damage is stepped over. Exit codes: 0; 1 a file is damaged; 2 wrong usage; 3 nothing
+    there, not readable, not writable, or event files are in DIR already.
     """
     options = _common.options_of(storage_options)
     # The bridge stands above the command and is not imported by it; it is in the same distribution.
     module: Any = importlib.import_module("msbridge.convert")
-    with module.Conversion(path, output, storage_options=options) as conversion:
+    places = _common.place(path), _common.place(output, "--output")
+    with module.Conversion(*places, storage_options=options) as conversion:
         try:
-            count = conversion.step()
-            if not count and not follow:
+            conversion.step()
+            if not conversion.reports and not follow:
                 raise FileNotFoundError(f"no summaries of MindSpore at or below {path!r}; `tbwriter doctor` says more")
             while follow:
                 time.sleep(interval)
@@ -42,11 +43,20 @@ def convert(
         except KeyboardInterrupt:
             if not follow:
                 raise
+    # What a training is writing just now is not damaged.
+    damage = [file for report in conversion.reports for file in report.damage if file.places or not follow]
+    for file in damage:
+        _common.say(f"tbwriter: {file.words}")
     if as_json:
         _common.print_json({"runs": conversion.reports})
-        return
+    else:
+        _show(conversion.reports)
+    raise typer.Exit(_common.Exit.FOUND if damage else _common.Exit.OK)
+
+
+def _show(reports: list[Any]) -> None:
     out = _common.console()
-    for report in conversion.reports:
+    for report in reports:
         values = ", ".join(f"{count} {kind}" for kind, count in sorted(report.values.items())) or "nothing"
         out.print(f"{escape(report.output)}  {values} from {report.records} records")
         for reason, count in report.skipped.items():

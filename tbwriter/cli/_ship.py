@@ -9,13 +9,16 @@ from rich.markup import escape
 
 from tbwriter.cli import _common
 from tbwriter.sinks import ship as ship_spools
+from tbwriter.sinks import spool_places
 
 
 @_common.command
 def ship(
     spool_dir: Annotated[
         str | None,
-        typer.Argument(help="The spool_dir= of the writers, or one spool in it; all default places without."),
+        typer.Argument(
+            metavar="PATH", help="The spool_dir= of the writers, or one spool in it; all default places without."
+        ),
     ] = None,
     timeout: Annotated[
         float, typer.Option(min=0.0, metavar="SECS", help="How long a store that fails is tried.")
@@ -30,15 +33,16 @@ def ship(
     """
     options = _common.options_of(storage_options)
     shipped = ship_spools(spool_dir, storage_options=options, timeout=timeout)
+    looked_at = spool_places(spool_dir)
     if as_json:
-        _common.print_json({"spools": shipped})
+        _common.print_json({"spools": shipped, "looked_at": [str(place) for place in looked_at]})
     else:
         out = _common.console()
         for one in shipped:
             left = f"[red]{escape(one.error)}[/red]" if one.error else "nothing is left"
-            out.print(
-                f"{escape(one.url)}  {_common.counted(one.files, 'file')}, {_common.megabytes(one.bytes)}; {left}"
-            )
+            sent = f"{_common.counted(one.files, 'file')}, {_common.megabytes(one.bytes)}"
+            out.print(f"{escape(one.url)}  {sent}; {left}  (spool {escape(one.directory)})")
         if not shipped:
-            out.print("no spool holds anything to send")
+            places = ", ".join(f"{place}{'' if place.is_dir() else ' (not there)'}" for place in looked_at)
+            out.print(f"no spool holds anything to send; looked at {escape(places)}")
     raise typer.Exit(_common.Exit.FOUND if any(one.error for one in shipped) else _common.Exit.OK)

@@ -21,7 +21,7 @@ from tbwriter.sinks._local_names import local
 from tbwriter.sinks._memory import MemorySink
 from tbwriter.sinks._mounts import file_system, is_shared
 from tbwriter.sinks._policy import SegmentPolicy
-from tbwriter.sinks._ship import Shipped, ship
+from tbwriter.sinks._ship import Shipped, ship, spool_places
 from tbwriter.sinks._side import put_file, read_file
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ __all__ = [
     "remote_entries",
     "remote_info",
     "ship",
+    "spool_places",
     "upload",
     "without_user",
 ]

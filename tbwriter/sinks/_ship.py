@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tbwriter.sinks._spool_dirs import Leftover
 
 _PAUSE_SECS = 0.5
@@ -55,22 +57,26 @@ def ship(
     Raises:
         FileNotFoundError: `spool_dir` does not exist.
     """
-    from pathlib import Path
-
-    from tbwriter.sinks._spool_dirs import default_roots, leftovers, take
+    from tbwriter.sinks._spool_dirs import leftovers, take
 
     deadline = time.monotonic() + timeout
-    if spool_dir is None:
-        roots = [root for root in default_roots() if root.is_dir()]
-    else:
-        roots = [Path(spool_dir).expanduser()]
-        if not roots[0].is_dir():
-            raise FileNotFoundError(f"{os.fspath(spool_dir)!r} is no directory")
+    roots = spool_places(spool_dir)
+    if spool_dir is not None and not roots[0].is_dir():
+        raise FileNotFoundError(f"{os.fspath(spool_dir)!r} is no directory")
     shipped = []
-    for root in roots:
+    for root in filter(os.path.isdir, roots):
         found = take(root) if (root / "url.json").exists() else leftovers(root)
         shipped += [send(leftover, storage_options, deadline) for leftover in found]
     return shipped
+
+
+def spool_places(spool_dir: str | os.PathLike[str] | None = None) -> list[Path]:
+    """Return the directories in which `ship` looks for spools, whether they exist or not."""
+    from pathlib import Path
+
+    from tbwriter.sinks._spool_dirs import default_roots
+
+    return default_roots() if spool_dir is None else [Path(spool_dir).expanduser()]
 
 
 def send(leftover: Leftover, storage_options: Mapping[str, Any] | None, deadline: float) -> Shipped:

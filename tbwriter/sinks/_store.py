@@ -47,6 +47,8 @@ _DRIVERS = {
     "webhdfs": ("webhdfs", "requests"),
 }
 SCHEMES = frozenset(_DRIVERS)
+# The extras of this distribution that bring a driver.
+_EXTRAS = {"s3fs": "s3", "gcsfs": "gcs", "adlfs": "azure", "paramiko": "sftp", "smbprotocol": "smb"}
 # Their URLs begin with a bucket, and one driver serves all of them; others have a host there.
 _BUCKETS = frozenset({"s3", "gs", "abfs", "oss"})
 _SERVERS = frozenset({"sftp", "smb", "hdfs", "webhdfs", "ftp"})
@@ -129,7 +131,7 @@ class Store:
             # Some look for credentials in the network as soon as they are made.
             fs = call_within(within, lambda: kind(**options, use_listings_cache=False, skip_instance_cache=True))
         except ImportError as exc:
-            raise ImportError(f"{self.scheme}:// needs {package}: pip install {package} ({exc})") from exc
+            raise _missing(self.scheme, package, exc) from exc
         except TimeoutError:
             hint = "it may look for credentials in vain; give storage_options"
             message = f"{self.scheme}://: its driver is not ready after {within:.3g} s: {hint}"
@@ -425,8 +427,13 @@ def load(scheme: str) -> Any:
     try:
         return fsspec.get_filesystem_class(protocol)
     except ImportError as exc:
-        name = package or "its driver"
-        raise ImportError(f"{scheme}:// needs {name}: pip install {package or '<package>'} ({exc})") from exc
+        raise _missing(scheme, package, exc) from exc
+
+
+def _missing(scheme: str, package: str, exc: ImportError) -> ImportError:
+    extra = _EXTRAS.get(package)
+    wanted = f"'tbwriter[{extra}]'" if extra else package or "<package>"
+    return ImportError(f"{scheme}:// needs {package or 'its driver'}: pip install {wanted} ({exc})")
 
 
 def needs_host(scheme: str) -> bool:

@@ -1,5 +1,10 @@
 """The command, run in this process as a user would call it."""
 
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -13,3 +18,19 @@ settings.load_profile("tbwriter")
 @pytest.fixture
 def tbwriter_command():
     return command
+
+
+@pytest.fixture
+def as_nobody():
+    """Have no rights but one's own, also where the tests run as root; returns a directory of one's own."""
+    place = Path(tempfile.mkdtemp(dir="/tmp"))
+    place.chmod(0o755)
+    if os.geteuid() == 0:
+        os.chown(place, 65534, 65534)
+        os.seteuid(65534)
+        yield place
+        os.seteuid(0)
+    else:
+        yield place
+    os.chmod(place / "run", 0o755)
+    shutil.rmtree(place)

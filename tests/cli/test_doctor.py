@@ -2,11 +2,9 @@
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -165,22 +163,6 @@ def test_a_circle_of_links_ends(doctor, tmp_path):
     put(tmp_path / "run", "good")
     (tmp_path / "run" / "again").symlink_to(tmp_path)
     assert doctor(tmp_path) == []
-
-
-@pytest.fixture
-def as_nobody():
-    """Have no rights but one's own, also where the tests run as root."""
-    place = Path(tempfile.mkdtemp(dir="/tmp"))
-    place.chmod(0o755)
-    if os.geteuid() == 0:
-        os.chown(place, 65534, 65534)
-        os.seteuid(65534)
-        yield place
-        os.seteuid(0)
-    else:
-        yield place
-    os.chmod(place / "run", 0o755)
-    shutil.rmtree(place)
 
 
 def test_a_file_without_permission_is_told(doctor, as_nobody):

@@ -418,3 +418,74 @@ def test_any_bytes_end_in_event_files(tmp_path_factory, parts, lineage):
 def convert_all(place):
     with Conversion(place / "in", place / "out") as conversion:
         conversion.step()
+
+
+# ---- damage
+
+
+def cut(data, place):
+    return data[: len(data) // 2]
+
+
+def hole(data, place):
+    return data[: place - 60] + bytes(120) + data[place + 60 :]
+
+
+@pytest.mark.parametrize("harm", [cut, hole], ids=["cut", "hole"])
+def test_a_file_of_mindspores_gives_all_its_good_records_and_says_what_is_lost(written, tmp_path, harm):
+    (path,) = written.glob("*_MS")
+    place = tmp_path / "in"
+    place.mkdir()
+    sound = path.read_bytes()
+    damaged = place / path.name
+    damaged.write_bytes(harm(sound, len(sound) // 2))
+    good = verify(damaged).files[0]
+    assert 0 < good.records < verify(path).files[0].records
+    command = [sys.executable, "-m", "tbwriter", "convert", str(place), "-o", str(tmp_path / "out"), "--json"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.count(str(damaged)) == 1
+    (run,) = json.loads(ended.stdout)["runs"]
+    assert run["records"] == good.records
+    (told,) = run["damage"]
+    assert told["path"] == str(damaged)
+    assert told["lost_bytes"] + told["tail_bytes"] == good.file_bytes - good.record_bytes
+    assert told["offsets"] == [fault.offset for fault in good.faults if not fault.torn_tail]
+
+
+@settings(deadline=None, database=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.sampled_from([scalar(1, 1.0), scalar(2, 2.0), bytes(40), scalar(3, 3.0)[:-4]]), max_size=8))
+def test_what_a_report_says_is_lost_is_what_no_good_record_holds(tmp_path_factory, parts):
+    place = tmp_path_factory.mktemp("damaged")
+    path = put(place / "in", *parts) / NAME
+    good = verify(path).files[0]
+    (report,) = convert(place / "in", place / "out")
+    lost = [(file.lost_bytes, file.tail_bytes) for file in report.damage]
+    assert sum(map(sum, lost)) == good.file_bytes - good.record_bytes
+    assert bool(lost) == (not good.ok)
+    shutil.rmtree(place)
+
+
+def test_a_tail_that_is_completed_is_no_damage_any_more(tmp_path):
+    whole = [scalar(step, float(step)) for step in range(1, 4)]
+    place = put(tmp_path / "in", whole[0], whole[1][:10])
+    with Conversion(place, tmp_path / "out") as conversion:
+        conversion.step()
+        (damaged,) = conversion.reports[0].damage
+        assert (damaged.places, damaged.tail_bytes) == (0, 10)
+        put(place, *whole[:2])
+        conversion.step()
+        assert conversion.reports[0].damage == []
+        put(place, *whole[:2], bytes(50), whole[2])
+        conversion.step()
+        (damaged,) = conversion.reports[0].damage
+        assert (damaged.places, damaged.lost_bytes, damaged.tail_bytes) == (1, 50, 0)
+        assert damaged.offsets == [len(whole[0] + whole[1])]
+
+
+def test_converting_logs_each_damaged_file_once(tmp_path, caplog):
+    put(tmp_path / "in", scalar(1, 1.0), bytes(50), scalar(2, 2.0), bytes(50), scalar(3, 3.0))
+    convert(tmp_path / "in", tmp_path / "out")
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith(f"{tmp_path / 'in' / NAME}: 2 damaged places, at byte ")
+    assert "100 bytes lost" in line
