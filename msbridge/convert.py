@@ -105,12 +105,14 @@ class Conversion:
                 `convert`.
         """
         count = 0
-        for directory in self._directories():
+        directories = self._directories()
+        for directory in directories:  # before anything is written
+            if directory.path not in self._runs:
+                _refuse_existing(self._target(directory), self._options)
+        for directory in directories:
             run = self._runs.get(directory.path)
             if run is None:
-                below = [] if directory.run == "." else directory.run.split("/")
-                run = _Run(directory.path, sinks.join(self._output, *below), self._options)
-                self._runs[directory.path] = run
+                run = self._runs[directory.path] = _Run(directory.path, self._target(directory), self._options)
             for found in directory.mindspore_files:
                 count += run.file(found)
             run.flush()
@@ -131,6 +133,9 @@ class Conversion:
         """End the event files."""
         for run in self._runs.values():
             run.close()
+
+    def _target(self, directory: _tree.Directory) -> str:
+        return self._output if directory.run == "." else sinks.join(self._output, *directory.run.split("/"))
 
     def _directories(self) -> list[_tree.Directory]:
         """Return those with files of MindSpore's; none where nothing is yet."""
@@ -154,7 +159,6 @@ class _Run:
 
     def __init__(self, path: str, output: str, options: Mapping[str, Any]) -> None:
         self.report = Converted(path, output)
-        _refuse_existing(output, options)
         remote = "://" in output
         self._writer = SummaryWriter(output, storage_options=options if remote and options else None)
         self._options = options if "://" in path and options else None

@@ -97,7 +97,9 @@ class NewFile:
 
 def already_there(path: str) -> FileExistsError:
     """Return what is raised where a new file would take the place of another."""
-    return FileExistsError(f"{path} exists already, as of an earlier call; remove it, or name another directory")
+    return FileExistsError(
+        f"{path} exists already, as of an earlier call; give another directory as output, or remove it"
+    )
 
 
 def batches(found: Found, storage_options: Mapping[str, Any] | None) -> Iterator[list[bytes]]:

@@ -402,6 +402,15 @@ def test_event_files_in_the_way_are_not_mixed_with(tmp_path):
     with pytest.raises(FileExistsError, match="has event files already"):
         convert(place, tmp_path / "out")
     assert event_files(tmp_path / "out") == before
+    (tmp_path / "both" / "b").mkdir(parents=True)
+    place.rename(tmp_path / "both" / "b" / "in")
+    put(tmp_path / "both" / "a", scalar(1, 1.0))
+    (tmp_path / "out").rename(tmp_path / "in")
+    (tmp_path / "more" / "b").mkdir(parents=True)
+    (tmp_path / "in").rename(tmp_path / "more" / "b" / "in")
+    with pytest.raises(FileExistsError, match="has event files already"):
+        convert(tmp_path / "both", tmp_path / "more")
+    assert not (tmp_path / "more" / "a").exists()
 
 
 @settings(deadline=None, database=None, max_examples=60, suppress_health_check=list(HealthCheck))
