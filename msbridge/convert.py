@@ -56,8 +56,7 @@ def convert(
     with Conversion(path, output, storage_options=storage_options) as conversion:
         conversion.step()
         if not conversion.reports:
-            mark = f"*{_tree.MINDSPORE_MARK}*"
-            raise FileNotFoundError(f"no summaries of MindSpore ({mark!r}) at or below {os.fspath(path)!r}")
+            raise FileNotFoundError(f"no summaries of MindSpore at or below {os.fspath(path)!r}")
         for report in conversion.reports:
             for damaged in report.damage:
                 _log.warning("%s", damaged.words)

@@ -46,18 +46,18 @@ def with_events(
 
 def _nothing_in(found: Found, storage_options: Mapping[str, Any] | None) -> LeftAlone | None:
     """Say why a file holds no Event; None when it holds one."""
+    with sinks.open_file(found.path, storage_options) as file:
+        head = file.read(4096)
+    if head.startswith(b"\x1f\x8b") and not _record.is_header(head):
+        return LeftAlone(found, "is compressed: gunzip it first", True)
     has_records = False
     for data in _rewrite.records(found, storage_options):
         has_records = True
         with contextlib.suppress(ValueError):
             RawEvent(data)
             return None
-    with sinks.open_file(found.path, storage_options) as file:
-        head = file.read(4096)
     if not head:
         return LeftAlone(found, "is empty: there is nothing to keep", False)
-    if head.startswith(b"\x1f\x8b"):
-        return LeftAlone(found, "is compressed: gunzip it first", True)
     if has_records:
         return LeftAlone(found, "is no event file: none of its records holds an event", True)
     if not head.strip(b"\0"):
@@ -82,7 +82,8 @@ def refuse_within(places: Sequence[str], output: str) -> None:
     into = _real(output)
     for place in places:
         read = _real(place)
-        if into == read or into.startswith(read.rstrip("/") + "/") or (os.path.isfile(place) and into == _folder(read)):
+        below = read.rstrip("/") + "/" if "://" in read else os.path.join(read, "")
+        if into == read or into.startswith(below) or (os.path.isfile(place) and into == _folder(read)):
             raise ValueError(
                 f"--output {output!r} lies in what is read, {place!r}, where readers would take the new files for more "
                 "of the same; name a directory beside it"
