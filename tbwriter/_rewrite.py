@@ -37,7 +37,10 @@ class NewFile:
         folder = None if self._remote else os.path.dirname(path)
         if folder:
             os.makedirs(folder, exist_ok=True)
-        handle, self._temporary = tempfile.mkstemp(prefix=".tbwriter-", suffix=".part", dir=folder)
+        try:
+            handle, self._temporary = tempfile.mkstemp(prefix=".tbwriter-", suffix=".part", dir=folder)
+        except OSError as exc:  # names a file that nobody asked for
+            raise OSError(exc.errno, exc.strerror, folder or tempfile.gettempdir()) from exc
         self._file: BinaryIO = os.fdopen(handle, "wb", buffering=1 << 20)
 
     def write(self, data: bytes) -> None:

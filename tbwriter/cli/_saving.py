@@ -58,7 +58,11 @@ class Output:
         folder = None if self._remote or self.is_special else os.path.dirname(os.path.realpath(self.place))
         if folder:
             os.makedirs(folder, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".tbwriter-", dir=folder) as directory:
+        try:
+            temporary = tempfile.TemporaryDirectory(prefix=".tbwriter-", dir=folder)
+        except OSError as exc:  # names a directory that nobody asked for
+            raise OSError(exc.errno, exc.strerror, folder or tempfile.gettempdir()) from exc
+        with temporary as directory:
             path = os.path.join(directory, "whole")
             yield path
             if self._remote:

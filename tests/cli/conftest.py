@@ -1,5 +1,6 @@
 """The command, run in this process as a user would call it."""
 
+import importlib
 import os
 import shutil
 import tempfile
@@ -23,6 +24,9 @@ def tbwriter_command():
 @pytest.fixture
 def as_nobody():
     """Have no rights but one's own, also where the tests run as root; returns a directory of one's own."""
+    # What is imported later may lie where only root may look; a command that prints imports the rest.
+    importlib.import_module("msbridge.convert")
+    command("--help")
     place = Path(tempfile.mkdtemp(dir="/tmp"))
     place.chmod(0o755)
     if os.geteuid() == 0:

@@ -146,6 +146,15 @@ def test_what_may_not_be_read_beside_what_may_is_told(tbwriter_command, as_nobod
     assert f"Permission denied: {as_nobody / 'run'}; what is in it is left out" in answer.err
 
 
+@pytest.mark.parametrize("command", ["thin", "export"])
+def test_a_directory_that_may_not_be_written_is_named_and_no_other_file(tbwriter_command, as_nobody, command):
+    run = put(as_nobody / "run", "good")
+    run.chmod(0o500)
+    words = ["--every", 2, "--in-place"] if command == "thin" else ["-o", run / "x.csv"]
+    answer = tbwriter_command(command, run, *words)
+    assert (answer.code, answer.err) == (3, f"tbwriter: Permission denied: {run}\n")
+
+
 def test_exit_codes_are_those_of_the_page():
     from tools_page import PAGE
 

@@ -4,7 +4,7 @@ import gzip
 import os
 
 import pytest
-from damaged import GOOD, NAME, put, record, version
+from damaged import GOOD, NAME, put, record, scalar, version
 
 WRITING = {
     "repair": ["repair"],
@@ -142,6 +142,14 @@ def test_a_step_below_all_steps_drops_nothing(tbwriter_command, tmp_path, to):
     assert "would leave nothing" in answer.err
     assert bytes_of(*run.iterdir()) == before
     assert not (tmp_path / "out").exists()
+
+
+def test_a_negative_step_is_one_where_the_files_hold_such(tbwriter_command, tmp_path):
+    (tmp_path / "run").mkdir()
+    data = version() + b"".join(scalar(step, 1.0) for step in (-10, -5, 0))
+    (tmp_path / "run" / NAME.format(second=1, pid=1)).write_bytes(data)
+    (file,) = tbwriter_command("rewind", tmp_path / "run", "--step", -5, "-o", tmp_path / "out", "--json").json["files"]
+    assert (file["records"], file["values_dropped"]) == (2, 2)
 
 
 # ---- damage
