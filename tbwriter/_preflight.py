@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -48,7 +49,7 @@ def _nothing_in(found: Found, storage_options: Mapping[str, Any] | None) -> Left
     """Say why a file holds no Event; None when it holds one."""
     with sinks.open_file(found.path, storage_options) as file:
         head = file.read(4096)
-    if head.startswith(b"\x1f\x8b") and not _record.is_header(head):
+    if _is_gzip(head):
         return LeftAlone(found, "is compressed: gunzip it first", True)
     has_records = False
     for data in _rewrite.records(found, storage_options):
@@ -67,6 +68,17 @@ def _nothing_in(found: Found, storage_options: Mapping[str, Any] | None) -> Left
     if begun:
         return LeftAlone(found, "is damaged or cut off within its only record: there is nothing to keep", False)
     return LeftAlone(found, "is no event file: not one record of it is good", True)
+
+
+def _is_gzip(head: bytes) -> bool:
+    """Say whether a file that begins so is compressed; two damaged bytes before good records are not enough."""
+    if not head.startswith(b"\x1f\x8b"):
+        return False
+    try:
+        zlib.decompressobj(wbits=31).decompress(head, 1)
+    except zlib.error:
+        return False
+    return True
 
 
 def refuse_within(places: Sequence[str], output: str) -> None:

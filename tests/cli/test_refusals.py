@@ -77,6 +77,14 @@ def test_beside_good_files_one_that_is_none_is_left_alone(tbwriter_command, tmp_
     assert len(list((tmp_path / "out").iterdir())) == 1
 
 
+def test_good_records_behind_what_looks_compressed_are_kept(tbwriter_command, tmp_path):
+    path = tmp_path / NAME.format(second=1, pid=1)
+    path.write_bytes(FOREIGN["gzip"][0][:2] + b"".join(GOOD))
+    os.utime(path, (0, 0))
+    assert tbwriter_command("repair", path, "--in-place").code == 0
+    assert path.read_bytes() == b"".join(GOOD)
+
+
 def test_merging_what_is_no_event_file_makes_none(tbwriter_command, tmp_path):
     path = tmp_path / "words.py"
     path.write_bytes(ANYTHING)
