@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_object_sinks import OtherStore, driver
+from waiting import wait_until
 
 import tbwriter
 from tbwriter import SinkError, SummaryWriter, _tree
@@ -72,6 +73,32 @@ def test_a_url_that_drivers_cut_short_is_refused(light_s3):
         writer.add_scalar("loss", 1.0, 1)
         assert writer.flush(30)
         assert (writer.stats().written, writer.stats().dropped) == (1, 1)
+
+
+# What no user's URL may have, and a tag may.
+HOSTILE = ["a?b", "a\nb", "a?b#c", "..", "a\x7f", "a?versionId=1", "x" * 300]
+
+
+def keeps_on(url, options, spool):
+    """Whatever becomes of a sub-run of such a name, the run goes on."""
+    with SummaryWriter(url, storage_options=options, spool_dir=spool, flush_secs=0.05) as writer:
+        for step, name in enumerate(HOSTILE):
+            writer.add_scalars(name, {"key": 1.0}, step)
+            writer.add_scalar("loss", 1.0, step)
+            writer.flush(0.2)
+        wait_until(lambda: writer.stats().written >= len(HOSTILE), within=30)
+        writer.add_scalar("loss", 1.0, len(HOSTILE))
+        wait_until(lambda: writer.stats().written > len(HOSTILE), within=30)
+    events = list(tbwriter.read_events(url, storage_options=options))
+    assert [event.step for event in events if event.values] == list(range(len(HOSTILE) + 1))
+
+
+def test_a_sub_run_of_any_name_leaves_the_run_alone(light_s3):
+    keeps_on(light_s3.url, light_s3.options, light_s3.spool)
+
+
+def test_a_sub_run_of_any_name_leaves_the_run_alone_in_memory(tmp_path):
+    keeps_on(f"memory://hostile{next(_numbers)}", None, None)
 
 
 def test_odd_names_in_real_s3(s3):
