@@ -132,7 +132,7 @@ def register_sink(scheme: str, opener: Opener, lister: Lister) -> None:
     _backends[scheme] = _Backend(opener, lister)
 
 
-def normalise(url: str | os.PathLike[str], what: str = "log_dir") -> str:
+def normalise(url: str | os.PathLike[str], what: str = "log_dir", *, reading: bool = False) -> str:
     """Return an absolute local path, or a URL without empty parts and trailing slashes.
 
     `~` is expanded, `file://` taken off; a relative path is fixed to the working directory of this moment.
@@ -140,6 +140,7 @@ def normalise(url: str | os.PathLike[str], what: str = "log_dir") -> str:
     Args:
         url: what the user gave.
         what: the name of that argument, for messages.
+        reading: nothing is written there: names are taken that no new run may have, and a sub-run may.
 
     Raises:
         TypeError: neither str nor path-like.
@@ -162,7 +163,7 @@ def normalise(url: str | os.PathLike[str], what: str = "log_dir") -> str:
         )
     if scheme in _backends and scheme != "memory":
         return text  # what that means is its package's
-    return _urls.tidied(text, what, needs_host=needs_host(scheme))
+    return _urls.tidied(text, what, needs_host=needs_host(scheme), reading=reading)
 
 
 def defaults(url: str) -> Defaults:

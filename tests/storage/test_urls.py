@@ -91,6 +91,10 @@ def keeps_on(url, options, spool):
         wait_until(lambda: writer.stats().written > len(HOSTILE), within=30)
     events = list(tbwriter.read_events(url, storage_options=options))
     assert [event.step for event in events if event.values] == list(range(len(HOSTILE) + 1))
+    # And every tool that finds it reads it by the path that it found.
+    found = [file.path for run in _tree.walk(url, options) for file in run.event_files]
+    assert len(found) > 3
+    assert all(tbwriter.verify(path, storage_options=options).ok for path in found)
 
 
 def test_a_sub_run_of_any_name_leaves_the_run_alone(light_s3):
