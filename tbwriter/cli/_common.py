@@ -119,7 +119,7 @@ def runs_below(path: str, storage_options: Mapping[str, Any] | None) -> list[Dir
     Raises:
         FileNotFoundError: there are none.
     """
-    place = sinks.normalise(path)
+    place = sinks.normalise(path, "path", reading=True)
     runs = [directory for directory in _tree.walk(place, storage_options) if directory.event_files]
     if not runs:
         raise FileNotFoundError(f"no event file at or below {place!r}; `tbwriter doctor {path}` says more")
