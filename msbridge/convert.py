@@ -80,7 +80,7 @@ class Conversion:
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._options = dict(storage_options or {})
-        self._place = sinks.normalise(path, "path")
+        self._place = sinks.normalise(path, "path", reading=True)
         self._output = sinks.normalise(output, "output")
         self._runs: dict[str, _Run] = {}
         self._left_out: set[str] = set()

@@ -329,7 +329,7 @@ class EventFile:
         return self._create(
             existing,
             None,
-            lambda name: sinks.open_sink(
+            lambda name: sinks.open_at(
                 place.url,
                 name=name,
                 header=header,

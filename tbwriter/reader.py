@@ -68,7 +68,7 @@ def read_records(
     Raises:
         OSError: the file cannot be read.
     """
-    place = sinks.normalise(path, "path")
+    place = sinks.normalise(path, "path", reading=True)
     with sinks.open_file(place, storage_options) as file:
         file.seek(offset)
         for item in _record.iterate(file, place, offset=offset):
@@ -159,7 +159,7 @@ def _verify(name: str, storage_options: Mapping[str, Any] | None) -> FileReport:
 
 
 def _event_files(path: str | sinks.PathLike, storage_options: Mapping[str, Any] | None) -> list[str]:
-    place = sinks.normalise(path, "path")
+    place = sinks.normalise(path, "path", reading=True)
     if sinks.is_file(place, storage_options):
         return [place]
     names = sorted(name for name in sinks.list_names(place, storage_options) if "tfevents" in name)

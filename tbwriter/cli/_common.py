@@ -154,7 +154,7 @@ def place(text: str, what: str = "PATH") -> str:
     Raises:
         ValueError: it is none that is served. ImportError: the driver of its store is missing.
     """
-    found = sinks.normalise(text, what)
+    found = sinks.normalise(text, what, reading=what == "PATH")
     sinks.patience(found)
     return found
 

@@ -55,7 +55,7 @@ def diagnose(path: str, storage_options: Mapping[str, Any] | None, *, jobs: int 
         OSError: the storage cannot be asked.
         ValueError: `path` is no path and no URL that is served.
     """
-    place = sinks.normalise(path)
+    place = sinks.normalise(path, "path", reading=True)
     try:
         directories = list(_tree.walk(place, storage_options))
     except FileNotFoundError:

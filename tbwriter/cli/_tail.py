@@ -88,7 +88,7 @@ def tail(
     """
     options = _common.options_of(storage_options)
     pattern = _writing.pattern(tag, "--tag")
-    place = sinks.normalise(path)
+    place = sinks.normalise(path, "path", reading=True)
     if once:
         _common.runs_below(path, options)
     follower = Follower(place, options)

@@ -45,6 +45,7 @@ __all__ = [
     "local",
     "names_before",
     "normalise",
+    "open_at",
     "open_file",
     "open_sink",
     "patience",
@@ -132,7 +133,7 @@ def register_sink(scheme: str, opener: Opener, lister: Lister) -> None:
     _backends[scheme] = _Backend(opener, lister)
 
 
-def normalise(url: str | os.PathLike[str], what: str = "log_dir") -> str:
+def normalise(url: str | os.PathLike[str], what: str = "log_dir", *, reading: bool = False) -> str:
     """Return an absolute local path, or a URL without empty parts and trailing slashes.
 
     `~` is expanded, `file://` taken off; a relative path is fixed to the working directory of this moment.
@@ -140,6 +141,7 @@ def normalise(url: str | os.PathLike[str], what: str = "log_dir") -> str:
     Args:
         url: what the user gave.
         what: the name of that argument, for messages.
+        reading: nothing is written there: names are taken that no new run may have, and a sub-run may.
 
     Raises:
         TypeError: neither str nor path-like.
@@ -162,7 +164,7 @@ def normalise(url: str | os.PathLike[str], what: str = "log_dir") -> str:
         )
     if scheme in _backends and scheme != "memory":
         return text  # what that means is its package's
-    return _urls.tidied(text, what, needs_host=needs_host(scheme))
+    return _urls.tidied(text, what, needs_host=needs_host(scheme), reading=reading)
 
 
 def defaults(url: str) -> Defaults:
@@ -366,7 +368,6 @@ def open_sink(
     policy: SegmentPolicy | None = None,
     probe: bool = True,
     shipper: Shipper = "thread",
-    until: float | None = None,
 ) -> Sink:
     """Open the sink that serves `url` and begin the segment `name` in it.
 
@@ -380,14 +381,51 @@ def open_sink(
         probe: wait, a few seconds at most, for an object store's first answer, so that a wrong bucket or key is an
             error here; False does not, and such an error is only logged.
         shipper: "process" starts a small process that ships what is left when this one was killed.
-        until: a moment of the monotonic clock, until which all of this may wait for an object store; None is 10 s from
-            now, or from when its driver is imported.
 
     Raises:
         ValueError: nothing serves `url`. ImportError: the store's driver is missing. FileExistsError: `name` exists.
         OSError: storage refuses. An object store that is merely down is no error.
     """
-    place = normalise(url, "url")
+    return open_at(
+        normalise(url, "url"),
+        name=name,
+        header=header,
+        storage_options=storage_options,
+        spool_dir=None if spool_dir is None else os.fspath(spool_dir),
+        policy=policy,
+        probe=probe,
+        shipper=shipper,
+    )
+
+
+def open_at(
+    place: str,
+    *,
+    name: str,
+    header: bytes,
+    storage_options: Mapping[str, Any] | None,
+    spool_dir: str | None,
+    policy: SegmentPolicy | None = None,
+    probe: bool,
+    shipper: Shipper,
+    until: float | None = None,
+) -> Sink:
+    """Open the sink that serves a normalised path or URL, or what `join` made of one.
+
+    Args:
+        place: a directory; of a sub-run it may have a name that no user's URL has.
+        name: as in `open_sink`.
+        header: as in `open_sink`.
+        storage_options: as in `open_sink`.
+        spool_dir: as in `open_sink`.
+        policy: as in `open_sink`.
+        probe: as in `open_sink`.
+        shipper: as in `open_sink`.
+        until: as `patience` returned it; None begins with this call.
+
+    Raises:
+        ImportError, FileExistsError, OSError: as `open_sink`.
+    """
     options = storage_options or {}
     match = _urls.URL.match(place)
     if match:
@@ -402,7 +440,7 @@ def open_sink(
             name=name,
             header=header,
             store=_store_of(place, options, until),
-            spool_dir=None if spool_dir is None else os.fspath(spool_dir),
+            spool_dir=spool_dir,
             policy=policy,
             probe=probe,
             shipper=shipper,

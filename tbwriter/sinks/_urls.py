@@ -126,22 +126,23 @@ def path_of_url(text: str, what: str) -> str:
     return path_of(re.sub("^/+", "/", rest), what, lambda _: False, was_path=False)
 
 
-def tidied(text: str, what: str, *, needs_host: bool) -> str:
+def tidied(text: str, what: str, *, needs_host: bool, reading: bool) -> str:
     """Return the URL of a store as it is used everywhere: the scheme in small letters, no empty part in the path.
 
     Args:
         text: beginning with `URL`.
         what: the argument's name.
         needs_host: it must name a bucket or a host.
+        reading: it may hold what a sub-run has in its name and no user's URL of a run may have.
 
     Raises:
         ValueError: it names no place, or one that readers would not find.
     """
     scheme, rest = text.split("://", 1)
     scheme = scheme.lower()
-    if _CONTROL.search(rest):
+    if _CONTROL.search(rest) and not reading:
         raise ValueError(f"{what} {shown(text)} holds a control character; want a URL without")
-    if "\\" in rest:
+    if "\\" in rest and not reading:
         raise ValueError(f"{what} {shown(text)} holds a backslash, which many stores take for a slash; want a '/'")
     try:
         rest.encode()
@@ -157,7 +158,11 @@ def tidied(text: str, what: str, *, needs_host: bool) -> str:
     if scheme in _SHARES and not parts:
         raise ValueError(f"{what} {shown(text)} names no share; want {scheme}://<server>/<share>/<directory>")
     if scheme in _SERVERS:
-        _check_server(text, what)
+        _check_server(f"{scheme}://{netloc}", what)
+        if "?" in rest and not reading:
+            raise ValueError(
+                f"{what} {shown(text)} has a '?', behind which nothing is part of the path; want another name"
+            )
     dots = [part for part in (netloc, *parts) if part in (".", "..")]
     if dots:
         raise ValueError(
@@ -179,5 +184,3 @@ def _check_server(text: str, what: str) -> None:
         raise ValueError(f"{what} {shown(text)} has no host and port as URLs have them: {exc}") from exc
     if not host or port == 0 or any(map(str.isspace, host)):
         raise ValueError(f"{what} {shown(text)} has no host and port as URLs have them; want <host> or <host>:<port>")
-    if "?" in text:
-        raise ValueError(f"{what} {shown(text)} has a '?', behind which nothing is part of the path; want another name")

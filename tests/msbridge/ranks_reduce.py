@@ -48,15 +48,18 @@ def main(directory, mode):
     ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.DATA_PARALLEL, gradients_mean=True)
     x, y = (np.split(array, len(array) // BATCH) for array in arrays(5 * get_group_size()))
     mine = [(batch, label) for batch, label in zip(x, y, strict=True)][get_rank() :: get_group_size()]
-    (directory / "file").write_text("")
-    for name in ("run", "file/run"):
-        data = ms.dataset.GeneratorDataset(mine, ["x", "y"], shuffle=False)
-        net = Line()
-        curves = TensorBoardCallback(
+    every_curves = [
+        TensorBoardCallback(
             directory / name, 2, ranks="first", reduce=("mean", "min", "max", "argmax"),
             reduce_tags=("train/loss", "train/step_time", "own"), collectors=[*default_collectors(), Named()],
-        )  # fmt: skip
+        )
+        for name in ("run", "file/run")
+    ]  # fmt: skip
+    for curves in every_curves:
+        data = ms.dataset.GeneratorDataset(mine, ["x", "y"], shuffle=False)
+        net = Line()
         ms.train.Model(net, nn.MSELoss(), sgd(net)).train(1, data, callbacks=[curves], dataset_sink_mode=False)
+        (directory / "file").write_text("")  # in the way of the second, on all ranks: they trained together
     (directory / f"done_{get_rank()}").write_text(str(gathers[0]))
 
 

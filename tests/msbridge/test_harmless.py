@@ -244,18 +244,19 @@ def test_a_nan_is_drawn_and_not_an_error(graph, tmp_path, said):
 
 
 def test_a_directory_that_cannot_be_made_is_said_once(mode, tmp_path, said):
+    trained, curves = model(), TensorBoardCallback(tmp_path / "file" / "run", 1)
     (tmp_path / "file").write_text("")
-    trained = model()
-    train(trained, 4, TensorBoardCallback(tmp_path / "file" / "run", 1))
+    train(trained, 4, curves)
     assert len(said()) == 1
     assert "the TensorBoard callback is switched off, the training goes on" in said()[0]
     assert type(trained.train_network.grad_reducer) is nn.Identity
 
 
 def test_a_directory_that_cannot_be_made_stops_the_training_when_strict(graph, tmp_path):
+    curves = TensorBoardCallback(tmp_path / "file" / "run", 1, strict=True)
     (tmp_path / "file").write_text("")
     with pytest.raises(SinkError):
-        train(model(), 4, TensorBoardCallback(tmp_path / "file" / "run", 1, strict=True))
+        train(model(), 4, curves)
 
 
 def test_a_writer_that_its_user_closed_is_said_once(graph, tmp_path, said):

@@ -11,6 +11,7 @@ import textwrap
 import pytest
 from event_files import event_files, read_file, scalars, statuses, steps
 from needs import cannot_run
+from test_urls import check, keeps_on
 from waiting import wait_until
 
 import tbwriter
@@ -246,6 +247,14 @@ def test_a_shipper_process_sends_what_a_training_killed_in_an_outage_left(place)
     killed_in_an_outage(place, shipper="process")
     wait_until(lambda: not [*place.spool.iterdir()], within=60, what="the spool is empty")
     assert steps(place.path, "a") == list(range(400))
+
+
+def test_a_sub_run_of_any_name_leaves_the_run_alone_here_too(place):
+    keeps_on(place.url, place.options, place.spool)
+
+
+def test_odd_names_are_read_back_by_their_url(place):
+    check(f"{place.url}/a b/%20/a#b/损失-ü/&=+;,@!$'()~[x]{{y}}", place.options, place.spool)
 
 
 @pytest.mark.usefixtures("patient")

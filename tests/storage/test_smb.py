@@ -8,9 +8,11 @@ import os
 import signal
 
 import pytest
+from children import run
 from event_files import event_files, scalars, statuses, steps
 from needs import cannot_run, need
 from samba import PASSWORD, USER, Samba
+from test_urls import check
 
 import tbwriter
 from tbwriter import SinkError, SummaryWriter
@@ -122,6 +124,22 @@ def test_with_a_server_that_hangs_close_returns_and_the_next_run_sends_what_is_l
         writer.add_scalar("a", 2.0, 2)
         assert writer.flush(timeout=PATIENCE_SECS)
     assert steps(place.path, "a") == [0, 1, 2]
+
+
+def test_a_program_that_ends_without_close_has_stored_everything_and_says_nothing(place):
+    """The driver's own handler of the exit, which would end the session first, is not in the way."""
+    code = f"""
+writer = SummaryWriter({place.url!r}, storage_options={place.options!r}, spool_dir={str(place.spool)!r})
+for step in range(100):
+    writer.add_scalar("a", float(step), step)
+"""
+    ended = run(code)
+    assert (ended.returncode, ended.err) == (0, "")
+    assert steps(place.path, "a") == list(range(100))
+
+
+def test_odd_names_are_read_back_by_their_url(place):
+    check(f"{place.url}/a b/%20/a#b/损失-ü/&=+;,@!$'()~[x]{{y}}", place.options, place.spool, sub="sub#b%20")
 
 
 @pytest.mark.usefixtures("patient")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_object_sinks import OtherStore, driver
+from waiting import wait_until
 
 import tbwriter
 from tbwriter import SinkError, SummaryWriter, _tree
@@ -20,12 +21,12 @@ CHARACTERS = st.one_of(SIGNS, st.characters(codec="utf-8", exclude_categories=["
 NAMES = st.text(CHARACTERS, min_size=1, max_size=12).filter(lambda name: name not in {".", ".."} and "\\" not in name)
 
 
-def check(url, options, spool):
+def check(url, options, spool, sub="sub#a?b%20"):
     """Write twice, with a sub-run, and read it all back."""
     for step in (1, 2):
         with SummaryWriter(url, storage_options=options, spool_dir=spool) as writer:
             writer.add_scalar("loss", float(step), step)
-            writer.add_scalars("sub#a?b%20", {"key": float(step)}, step)
+            writer.add_scalars(sub, {"key": float(step)}, step)
             assert writer.flush(30), writer.stats().last_error
             place = writer.log_dir
     events = list(tbwriter.read_events(url, storage_options=options))
@@ -33,7 +34,7 @@ def check(url, options, spool):
     report = tbwriter.verify(url, storage_options=options)
     assert (report.ok, len(report.files)) == (True, 2)
     runs = {found.run: len(found.event_files) for found in _tree.walk(place, options) if found.event_files}
-    assert runs == {".": 2, "sub#a?b%20_key": 2}
+    assert runs == {".": 2, f"{sub}_key": 2}
     (first, _) = report.files
     assert tbwriter.verify(first.path, storage_options=options).files == (first,)
 
@@ -72,6 +73,36 @@ def test_a_url_that_drivers_cut_short_is_refused(light_s3):
         writer.add_scalar("loss", 1.0, 1)
         assert writer.flush(30)
         assert (writer.stats().written, writer.stats().dropped) == (1, 1)
+
+
+# What no user's URL may have, and a tag may.
+HOSTILE = ["a?b", "a\nb", "a?b#c", "..", "a\x7f", "a?versionId=1", "x" * 300]
+
+
+def keeps_on(url, options, spool):
+    """Whatever becomes of a sub-run of such a name, the run goes on."""
+    with SummaryWriter(url, storage_options=options, spool_dir=spool, flush_secs=0.05) as writer:
+        for step, name in enumerate(HOSTILE):
+            writer.add_scalars(name, {"key": 1.0}, step)
+            writer.add_scalar("loss", 1.0, step)
+            writer.flush(0.2)
+        wait_until(lambda: writer.stats().written >= len(HOSTILE), within=30)
+        writer.add_scalar("loss", 1.0, len(HOSTILE))
+        wait_until(lambda: writer.stats().written > len(HOSTILE), within=30)
+    events = list(tbwriter.read_events(url, storage_options=options))
+    assert [event.step for event in events if event.values] == list(range(len(HOSTILE) + 1))
+    # And every tool that finds it reads it by the path that it found.
+    found = [file.path for run in _tree.walk(url, options) for file in run.event_files]
+    assert len(found) > 3
+    assert all(tbwriter.verify(path, storage_options=options).ok for path in found)
+
+
+def test_a_sub_run_of_any_name_leaves_the_run_alone(light_s3):
+    keeps_on(light_s3.url, light_s3.options, light_s3.spool)
+
+
+def test_a_sub_run_of_any_name_leaves_the_run_alone_in_memory(tmp_path):
+    keeps_on(f"memory://hostile{next(_numbers)}", None, None)
 
 
 def test_odd_names_in_real_s3(s3):

@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,16 @@ PIECES = st.sampled_from(
 TEXT = st.lists(
     st.one_of(PIECES, st.text(max_size=5), st.sampled_from(["host", "localhost", "a:1", "\ud800"])), max_size=8
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def without_schemes_of_other_tests():
+    """A refusal names every scheme there is, and other tests of this process have registered hundreds."""
+    before = dict(sinks._backends)
+    sinks._backends.clear()
+    sinks._backends["memory"] = before["memory"]
+    yield
+    sinks._backends.update(before)
 
 
 def told(text):
