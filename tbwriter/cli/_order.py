@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import combinations, pairwise
 
 from tbwriter._naming import MARKER_STEP
-from tbwriter._scan import Back, FileScan, RunScan, Start, TagScan
+from tbwriter._scan import Back, FileScan, Restart, RunScan, Start, TagScan
 from tbwriter.cli._finding import writer_of
 
 # Clocks of two nodes, and events that wait in queues, differ by less.
@@ -60,6 +60,21 @@ def is_marked(run: RunScan, back: Back) -> bool:
 def restarts(run: RunScan) -> list[Start]:
     """Return the marks that void points: all but the run's first, and those that say that nothing is voided."""
     return [start for number, start in enumerate(run.starts) if number > 0 and start.step < MARKER_STEP]
+
+
+def restart_in(run: RunScan, file: FileScan) -> Restart | None:
+    """Return the mark in a file that voids the most of the points before it; None where none voids any."""
+    here = [restart for restart in run.restarts if run.files[restart.file] is file]
+    return max(here, key=lambda restart: restart.voided, default=None)
+
+
+def are_copies(first: FileScan, second: FileScan) -> bool:
+    """Say whether two files seem to hold the same."""
+    return _extent(first) == _extent(second)
+
+
+def _extent(file: FileScan) -> tuple[object, ...]:
+    return file.found.size, file.records, file.values, file.tags, file.earliest, file.latest, file.first_time
 
 
 def left_behind(run: RunScan, scan: TagScan) -> Start | None:

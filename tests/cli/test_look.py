@@ -66,9 +66,12 @@ def test_inspect_says_which_reader_hides_what(tbwriter_command, tmp_path):
         (run,) = tbwriter_command("inspect", put(tmp_path / case, case), "--json").json["runs"]
         shown[case] = (run["tags"][0]["python_reader"], run["tags"][0]["data_server"])
     assert shown == {
-        "repeated": ("all", "not all: 1 earlier value of a step that comes again"),
-        "back": ("all", "not all: steps go back, and the points at and after them go"),
-        "marked": ("not all: a restart voids points", "not all: steps go back, and the points at and after them go"),
+        "repeated": ("all", "10 of them: 1 earlier value of a step that comes again"),
+        "back": ("all", "8 of them: steps go back, and the points at and after them go"),
+        "marked": (
+            "8 of them: a restart voids points",
+            "8 of them: steps go back, and the points at and after them go",
+        ),
         "bad-data": ("not all: nothing behind the damage in a file", "not all: damaged values as if they were good"),
         "double": ("all", "nothing: scalars stored as DT_DOUBLE of rank 0"),
         "double-later": ("all", "5 of them: scalars stored as DT_DOUBLE of rank 0"),
