@@ -7,15 +7,15 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from tbwriter import _scan
-from tbwriter._scan import Bulk
+from tbwriter._scan import Bulk, RunScan
 from tbwriter._tree import Directory
-from tbwriter.cli import _common, _saving, _writing
+from tbwriter.cli import _common, _order, _saving, _writing
 from tbwriter.cli._curves import Curve, Smoothing
 
 _MOST_TAGS = 64
@@ -49,7 +49,8 @@ def plot(
 ) -> None:
     r"""Draw curves over all runs, a panel for each tag, into a picture.
 
-    All points are drawn, not the sample that TensorBoard keeps; long curves by the smallest and largest of neighbours.
+    All points are drawn, not the sample that TensorBoard keeps, but for those that a restart voids; long curves by the
+    smallest and largest of neighbours.
     Of several paths, a run is called by its path and its name below it, for --run too.
     Needs `pip install 'tbwriter\[plots]'`. Exit codes: 0; 2 wrong usage, or no such tag; 3 nothing there, not readable
     or not writable.
@@ -102,9 +103,25 @@ def _curves_of(
     smoothing: float,
     axis: Axis,
     options: Mapping[str, Any] | None,
-    advance: Any,
+    advance: Callable[[int], None],
 ) -> dict[str, tuple[Curve, Curve]]:
-    """Return of each tag of a run the curve and the smoothed curve."""
+    """Return of each tag of a run the curve and the smoothed curve, of the points that no later session voids."""
+    found, scan = _read(run, tags, smoothing, axis, options, advance, None)
+    if found and _order.voids(scan):  # what a later session voids is known at the end alone
+        found, _ = _read(run, tags, smoothing, axis, options, lambda _bytes: None, scan)
+    return found
+
+
+def _read(
+    run: Directory,
+    tags: re.Pattern[str] | None,
+    smoothing: float,
+    axis: Axis,
+    options: Mapping[str, Any] | None,
+    advance: Callable[[int], None],
+    known: RunScan | None,
+) -> tuple[dict[str, tuple[Curve, Curve]], RunScan]:
+    """Return as `_curves_of`, without the points that are voided as far as is known, and what the run holds."""
     found: dict[str, tuple[Curve, Curve, Smoothing]] = {}
     begin: float | None = None
 
@@ -112,16 +129,23 @@ def _curves_of(
         nonlocal begin
         if bulk.scan.plugin != "scalars" or (tags is not None and not tags.search(tag)):
             return
-        if begin is None:
-            begin = float(bulk.times[0])
+        numbers = bulk.numbers
+        xs = bulk.steps if axis is Axis.STEP else bulk.times
+        if known is not None:
+            left = ~_order.voided(known, tag, bulk)
+            xs, numbers = xs[left], numbers[left]
+        if not len(xs):
+            return
+        if axis is Axis.RELATIVE:
+            begin = float(xs[0]) if begin is None else begin
+            xs = xs - begin
         plain, smooth, smoother = found.setdefault(tag, (Curve(), Curve(), Smoothing(smoothing)))
-        xs = bulk.steps if axis is Axis.STEP else bulk.times if axis is Axis.WALL else bulk.times - begin
-        for x, y in zip(xs.tolist(), bulk.numbers.tolist(), strict=True):
+        for x, y in zip(xs.tolist(), numbers.tolist(), strict=True):
             plain.add(x, y)
             smooth.add(x, smoother(y))
 
-    _scan.scan(run.path, run.run, run.event_files, options, advance, observe)
-    return {tag: (plain, smooth) for tag, (plain, smooth, _) in found.items()}
+    scan = _scan.scan(run.path, run.run, run.event_files, options, advance, observe)
+    return {tag: (plain, smooth) for tag, (plain, smooth, _) in found.items()}, scan
 
 
 def _ending(target: _saving.Output) -> str:

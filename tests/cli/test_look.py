@@ -65,9 +65,10 @@ def test_inspect_says_which_reader_hides_what(tbwriter_command, tmp_path):
     for case in ("double", "double-later", "no-metadata", "many", "late-metadata", *LOST):
         (run,) = tbwriter_command("inspect", put(tmp_path / case, case), "--json").json["runs"]
         shown[case] = (run["tags"][0]["python_reader"], run["tags"][0]["data_server"])
+    back = "steps go back, and the points at and after them go"
     assert shown == {
         "repeated": ("all", "10 of them: 1 earlier value of a step that comes again"),
-        "back": ("all", "8 of them: steps go back, and the points at and after them go"),
+        "back": ("all", f"8 of them: {back}"),
         "marked": (
             "8 of them: a restart voids points",
             "8 of them: steps go back, and the points at and after them go",
