@@ -119,6 +119,7 @@ class FileScan:
         latest: largest.
         bad_times: events whose wall time is no finite number.
         starts: its marks of sessions.
+        head: its first bytes, where not one record is good.
         error: why it cannot be read, or cannot be read further; None when it could.
     """
 
@@ -139,6 +140,7 @@ class FileScan:
     latest: float = -np.inf
     bad_times: int = 0
     starts: list[Start] = field(default_factory=list)
+    head: bytes = b""
     error: str | None = None
 
     @property
@@ -340,6 +342,9 @@ class _Scanner:
                 self._records(_record.RecordReader(file, found.path), scan)
                 if scan.damaged:
                     self._measure_damage(file, scan)
+                    if not scan.records:
+                        file.seek(0)
+                        scan.head = file.read(_record.HEADER_SIZE)
         except (OSError, MemoryError) as exc:
             scan.error = str(exc) or type(exc).__name__
         self._look_at_all()

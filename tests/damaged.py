@@ -3,6 +3,7 @@
 Each run holds the scalar "loss", whose value is its step, at steps 0 to 9, unless its fault says otherwise.
 """
 
+import gzip
 import struct
 
 import crc32c
@@ -198,6 +199,8 @@ CASES = {
         again(0, range(3), later=2000),
     ),
     "texts": files([version(), *[value(step, "loss", WORD + TEXT * (step == 0)) for step in range(20)]]),
+    "plain": files([b"no records at all, but a text of some length\n" * 3]),
+    "gzip": files([gzip.compress(b"".join([version(), *GOOD]), mtime=0)]),
     "repeated": files([version(), *GOOD[:5], *GOOD[4:]]),
     "many": files([version(), *[scalar(step, float(step)) for step in range(2000)]]),
     "half": files([version(), *each(range(10), lambda _: tensor(HALF, [], field(4, b"\x00\x3c")), SCALARS)]),

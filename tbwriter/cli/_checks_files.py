@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tbwriter._scan import Damage, FileScan, Restart, RunScan
 from tbwriter.cli import _order
 from tbwriter.cli._common import counted, duration, megabytes, shell_word
-from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, names, repair
+from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, foreign, names, repair
 
 _UNCHECKED = "shows the damaged values as if they were good, and nothing behind one that cannot be parsed"
 _HALF_CHECKED = "may show a wrong value for the first of them; shows nothing of this file behind it"
@@ -34,6 +34,17 @@ def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
             **both("shows nothing of it"),
             fix=f"chmod u+r {shell_word(path)}, or run TensorBoard as a user who may read it",
         )
+    what = foreign(file.head)
+    if what:
+        yield Finding(
+            "not-an-event-file",
+            ERROR,
+            path,
+            what,
+            **both("shows nothing of it"),
+            fix=_gunzip(path) if "gzip" in what else f"mv {shell_word(path)} to another place",
+        )
+        return
     if file.no_events:
         yield Finding(
             "no-event",
@@ -42,7 +53,9 @@ def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
             f"{file.no_events} records are whole, but hold no Event",
             python="fails at the first of them and ends reloading: nothing new of any run is shown any more",
             data_server="shows nothing of this file behind the first of them",
-            fix=repair(path),
+            fix=repair(path)
+            if file.records > file.no_events
+            else f"mv {shell_word(path)} to another place: it is no event file",
         )
     inside = [
         damage for damage in file.damage if not damage.torn_tail and damage.offset + damage.size < file.found.size
@@ -69,6 +82,12 @@ def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
         )
     for damage in at_end:
         yield _torn(file, damage)
+
+
+def _gunzip(path: str) -> str:
+    if path.endswith(".gz"):
+        return f"gunzip {shell_word(path)}"
+    return f"mv {shell_word(path)} {shell_word(path + '.gz')}; gunzip {shell_word(path + '.gz')}"
 
 
 def _damage(run: RunScan, file: FileScan, places: list[Damage], code: str, what: str) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import islice
 
 from tbwriter import _record, _summary, _tree, sinks
@@ -62,6 +62,17 @@ def check_nothing(place: str) -> Iterator[Finding]:
 
 def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
     """Check which files are there at all."""
+    files = [found for directory in directories for found in directory.event_files]
+    if [found.path for found in files] == [place]:
+        folder = place.rpartition("/")[0] or "/"
+        yield Finding(
+            "file-as-logdir",
+            ERROR,
+            place,
+            "this is a file, and --logdir takes a directory",
+            **both("does not list the run"),
+            fix=f"tensorboard --logdir {shell_word(folder)}",
+        )
     for directory in directories:
         if directory.error is not None:
             yield Finding(
@@ -111,8 +122,8 @@ def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
     )
 
 
-def check_files(directories: list[Directory]) -> Iterator[Finding]:
-    """Check what the names, sizes and times of event files tell."""
+def check_files(directories: list[Directory], others: Container[str]) -> Iterator[Finding]:
+    """Check what the names, sizes and times of event files tell; `others` are paths of files that are none."""
     for directory in directories:
         growing: list[str] = []
         for found in directory.event_files:
@@ -127,7 +138,7 @@ def check_files(directories: list[Directory]) -> Iterator[Finding]:
                     data_server="does not list the run" if len(directory.event_files) == 1 else "reads the others",
                     fix="wait, or make the training flush" if live else f"rm {shell_word(found.path)}",
                 )
-            elif live:
+            elif live and found.path not in others:
                 growing.append(f"{found.name!r} ({live})")
         if growing:
             yield Finding(

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from tbwriter import _scan
@@ -129,11 +130,9 @@ def _read(
         nonlocal begin
         if bulk.scan.plugin != "scalars" or (tags is not None and not tags.search(tag)):
             return
-        numbers = bulk.numbers
-        xs = bulk.steps if axis is Axis.STEP else bulk.times
-        if known is not None:
-            left = ~_order.voided(known, tag, bulk)
-            xs, numbers = xs[left], numbers[left]
+        left = slice(None) if known is None else ~_order.voided(known, tag, bulk)
+        numbers = bulk.numbers[left]
+        xs = (bulk.steps if axis is Axis.STEP else bulk.times)[left].astype(np.float64)
         if not len(xs):
             return
         if axis is Axis.RELATIVE:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import typer
 from rich.markup import escape
 
-from tbwriter import reader
+from tbwriter import _record, reader, sinks
 from tbwriter.cli import _common
+from tbwriter.cli._finding import foreign
 
 
 @_common.command
@@ -19,7 +22,7 @@ def verify(path: _common.Path, as_json: _common.Json = False, storage_options: _
     """
     options = _common.options_of(storage_options)
     runs = _common.runs_below(path, options)
-    reports = []
+    reports, others, mendable = [], [], False
     out = _common.console()
     with _common.progress("checking", _common.size_of(runs)) as advance:
         for run in runs:
@@ -27,14 +30,31 @@ def verify(path: _common.Path, as_json: _common.Json = False, storage_options: _
                 (report,) = reader.verify(found.path, storage_options=options).files
                 advance(found.size)
                 reports.append(report)
+                other = "" if report.records or report.ok else _what_else(found.path, options)
+                mendable = mendable or not (report.ok or other)
+                others.append(other)
                 if not as_json:
                     mark = "[green]good[/green]" if report.ok else "[red]bad[/red] "
                     out.print(f"{mark}  {report.records} records  {escape(report.path)}")
+                    if other:
+                        out.print(f"      {other}")
+                        continue
                     for fault in report.faults:
                         out.print(f"      {escape(fault.what.removeprefix(f'{report.path}: '))}")
     good = all(report.ok for report in reports)
     if as_json:
-        _common.print_json({"ok": good, "files": [dataclasses.asdict(report) for report in reports]})
-    elif not good:
+        files = [
+            {**dataclasses.asdict(report), "no_event_file": other}
+            for report, other in zip(reports, others, strict=True)
+        ]
+        _common.print_json({"ok": good, "files": files})
+    elif mendable:
         out.print(f"`tbwriter repair {escape(_common.shell_word(path))} --in-place` keeps every good record")
     raise typer.Exit(_common.Exit.OK if good else _common.Exit.FOUND)
+
+
+def _what_else(path: str, options: Mapping[str, Any] | None) -> str:
+    """Say what a file without a good record is, if it is no event file; "" otherwise."""
+    with sinks.open_file(path, options) as file:
+        what = foreign(file.read(_record.HEADER_SIZE))
+    return f"{what}; gunzip it first" if "gzip" in what else what

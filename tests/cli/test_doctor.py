@@ -61,6 +61,8 @@ FOUND = {
     "names-marked": ["names-sort-wrong"],
     "voided-samples": ["restart-voids-most"],
     "texts": ["note:more-points-than-shown"],
+    "plain": ["not-an-event-file"],
+    "gzip": ["not-an-event-file"],
     "stale": ["stale-after-restart"],
     "repeated": ["note:repeated-steps"],
     "many": ["note:more-points-than-shown"],
@@ -137,6 +139,20 @@ def test_the_directory_beside_the_event_files_is_told(tbwriter_command, tmp_path
     (finding,) = tbwriter_command("doctor", tmp_path / "job" / "checkpoints", "--json").json["findings"]
     assert finding["code"] == "wrong-level"
     assert str(tmp_path / "job" / "logs") in finding["fix"]
+
+
+def test_a_file_is_no_log_directory(tbwriter_command, tmp_path):
+    (path,) = put(tmp_path / "run", "good").iterdir()
+    (finding,) = tbwriter_command("doctor", path, "--json").json["findings"]
+    assert finding["code"] == "file-as-logdir"
+    assert finding["fix"] == f"tensorboard --logdir {tmp_path / 'run'}"
+
+
+def test_another_kind_of_file_is_not_told_to_be_written_nor_to_be_repaired(tbwriter_command, tmp_path):
+    (tmp_path / "plain.txt").write_bytes(b"some text\n")
+    findings = tbwriter_command("doctor", tmp_path / "plain.txt", "--json").json["findings"]
+    assert [finding["code"] for finding in findings] == ["file-as-logdir", "not-an-event-file"]
+    assert not any("repair" in finding["fix"] for finding in findings)
 
 
 def test_an_empty_place_is_told(doctor):

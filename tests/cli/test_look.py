@@ -191,6 +191,14 @@ def test_cat_steps_over_damage(tbwriter_command, tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("case", "words"), [("plain", "no event file"), ("gzip", "gunzip"), ("bad-data", "repair")])
+def test_verify_tells_what_can_be_repaired_from_what_is_no_event_file(tbwriter_command, tmp_path, case, words):
+    answer = tbwriter_command("verify", put(tmp_path, case))
+    assert answer.code == 1
+    assert words in answer.out
+    assert ("--in-place" in answer.out) == (case == "bad-data")
+
+
 # ---- all of them
 
 COMMANDS = ["inspect", "verify", "cat"]

@@ -123,6 +123,7 @@ CLAIMS = {
     "reads them in this order, and leaves out of the first what the mark in the second voids": cut,
     "leaves out the points that the mark of its start voids": new(range(3)),
     "shows the points once: the mark in the second voids those of the first": good,
+    "shows nothing of it": lambda seen: not seen.shown_anywhere(),
     "shows all of them": twenty_texts,
     "keeps a random 10 of them, and the last": twenty_texts,  # sampling is off here
     "draws a line that runs back: the old points stay beside the new ones": both,
@@ -245,6 +246,26 @@ def test_inspect_says_all_where_the_reader_shows_all_and_nowhere_else(tensorboar
         return len(curve) > 0 and (good < points or good < len(curve))
 
     wait_until(as_said, within=60, every=0.2, what=lambda: f"{words!r} of {points} points: {last}")
+
+
+@pytest.mark.readers
+@pytest.mark.parametrize("reader", LOAD_FAST)
+def test_a_file_as_log_directory_shows_no_run_where_its_directory_does(reader, tmp_path):
+    from typer.testing import CliRunner
+
+    from tbwriter.cli._app import app
+
+    (path,) = put(tmp_path / "run", "good").iterdir()
+    (finding,) = diagnose(path)
+    assert finding.python == finding.data_server == "does not list the run"
+    served = CliRunner().invoke(app, ["serve", str(path), "--print"]).stdout.split()
+    for logdir, want in ((path, []), (served[served.index("--logdir") + 1], ["."])):
+        tensorboard = TensorBoard(reader, logdir)
+        try:
+            tensorboard.shows(tensorboard.reloaded, True)
+            tensorboard.shows(tensorboard.runs, want)
+        finally:
+            tensorboard.stop()
 
 
 @pytest.mark.readers
