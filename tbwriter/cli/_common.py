@@ -24,6 +24,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from tbwriter import _tree, sinks
 from tbwriter._tree import Directory
 from tbwriter.cli import _ends
+from tbwriter.cli._visible import in_json, visible
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,8 +80,9 @@ def console() -> Console:
 
 def say(text: str) -> None:
     """Print a line for people to stderr, apart from the results."""
+    lines = "\n".join(visible(line) for line in text.split("\n"))
     try:
-        _Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(text)
+        _Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(lines)
     except BrokenPipeError:  # nobody reads it, and the results are what counts
         _ends.silence(sys.stderr)
 
@@ -238,12 +240,12 @@ _WORDS = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 def print_json(value: Any) -> None:
     """Print `value` as indented JSON."""
-    print(json.dumps(to_json(value), indent=2, ensure_ascii=False))  # noqa: T201 - the result itself
+    print(in_json(json.dumps(to_json(value), indent=2, ensure_ascii=False)))  # noqa: T201 - the result itself
 
 
 def print_line(value: Any, *, full: bool = False) -> None:
     """Print `value` as one line of JSON."""
-    print(json.dumps(to_json(value, full=full), ensure_ascii=False))  # noqa: T201 - the result itself
+    print(in_json(json.dumps(to_json(value, full=full), ensure_ascii=False)))  # noqa: T201 - the result itself
 
 
 def megabytes(size: float) -> str:

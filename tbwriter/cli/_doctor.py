@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from tbwriter import _tree, sinks
 from tbwriter._scan import RunScan
 from tbwriter.cli import _checks_files, _checks_place, _checks_tags, _common, _scanning
 from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, foreign
+from tbwriter.cli._visible import cell
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
 _COLOUR = {ERROR: "red", WARNING: "yellow", NOTE: "cyan"}
@@ -77,12 +77,12 @@ def diagnose(path: str, storage_options: Mapping[str, Any] | None, *, jobs: int 
 
 def _show(out: Console, finding: Finding) -> None:
     colour = _COLOUR[finding.level]
-    out.print(f"[{colour}]{finding.level}[/{colour}] [bold]{finding.code}[/bold]  {escape(finding.where)}")
-    out.print(f"  what         {escape(finding.what)}")
+    out.print(f"[{colour}]{finding.level}[/{colour}] [bold]{finding.code}[/bold]  {cell(finding.where)}")
+    out.print(f"  what         {cell(finding.what)}")
     if finding.python == finding.data_server:
-        out.print(f"  TensorBoard  {escape(finding.python)}")
+        out.print(f"  TensorBoard  {cell(finding.python)}")
     else:
-        out.print(f"  Python       {escape(finding.python)}")
-        out.print(f"  data server  {escape(finding.data_server)}")
-    out.print(f"  do           {escape(finding.fix)}")
+        out.print(f"  Python       {cell(finding.python)}")
+        out.print(f"  data server  {cell(finding.data_server)}")
+    out.print(f"  do           {cell(finding.fix)}")
     out.print()

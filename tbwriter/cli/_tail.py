@@ -12,16 +12,20 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
 
-from tbwriter import _summary, _tree, reader, sinks
+from tbwriter import _record, _summary, _tree, sinks
 from tbwriter._left import Room, Steps
 from tbwriter._tree import Found
 from tbwriter.cli import _common, _writing
 from tbwriter.cli._curves import sparkline
+from tbwriter.cli._damage import Damage, FileDamage
+from tbwriter.cli._finding import being_written
+from tbwriter.cli._visible import cell
+from tbwriter.errors import CorruptRecordError
 
 _SPARK = 40
+_BESIDE_BARS = 66  # columns that the rest of a line takes
 _COUNTED = 10_000
 
 
@@ -41,6 +45,8 @@ class Follower:
         """
         self._place, self._options = place, storage_options
         self._restarted = restarted
+        self.damage = Damage()
+        self._places: dict[str, dict[int, int]] = {}  # damaged places of each file, and their sizes
         self._marked: set[str] = set()  # runs that had a mark: the first is no restart
         self._outliner = _summary.Outliner()
         self._offsets: dict[str, int] = {}
@@ -56,11 +62,30 @@ class Follower:
     def _file(self, run: str, found: Found) -> Iterator[tuple[str, str, int, float, float]]:
         offset = self._offsets.get(found.path, 0)
         try:
-            for record in reader.read_records(found.path, offset=offset, storage_options=self._options):
-                self._offsets[found.path] = record.end
-                yield from self._values(run, record.data)
+            with sinks.open_file(found.path, self._options) as file:
+                file.seek(offset)
+                errors: list[CorruptRecordError] = []
+                for item in _record.iterate(file, found.path, offset=offset):
+                    if isinstance(item, CorruptRecordError):
+                        errors.append(item)
+                        continue
+                    self._tell(found, errors, item.offset)
+                    self._offsets[found.path] = item.end
+                    yield from self._values(run, item.data)
+                # What no good record follows may be completed yet; but not in a file that no one writes any more.
+                if not being_written(found):
+                    self._tell(found, errors, file.seek(0, 2))
         except FileNotFoundError:
             return  # deleted meanwhile
+
+    def _tell(self, found: Found, errors: list[CorruptRecordError], end: int) -> None:
+        """Take in what was stepped over up to `end`, where the next good record begins, or the file ends."""
+        if errors:
+            places = self._places.setdefault(found.path, {})
+            for error, behind in zip(errors, [*(error.offset for error in errors[1:]), end], strict=True):
+                places[error.offset] = behind - error.offset
+            self.damage.add([FileDamage(found, len(places), sum(places.values()))])
+            errors.clear()
 
     def _values(self, run: str, data: bytes) -> Iterator[tuple[str, str, int, float, float]]:
         try:
@@ -130,9 +155,9 @@ def tail(
 ) -> None:
     """Follow live runs: the newest value of each tag, its step, and its last values as a line of bars.
 
-    Ends with Ctrl-C, or at once with --once; new files and runs are found as they come; what a
-    restart voids goes. Exit codes: 0; 2 wrong usage; 3
-    nothing there or not readable; 130 Ctrl-C.
+    Ends with Ctrl-C, or at once with --once; new files and runs are found as they come, and what a restart voids goes.
+    Exit codes: 0; with --once 1 a file is damaged; 2 wrong usage, or with --once no such tag; 3 nothing there or not
+    readable; 130 Ctrl-C.
     """
     options = _common.options_of(storage_options)
     pattern = _writing.pattern(tag, "--tag")
@@ -140,6 +165,7 @@ def tail(
     if once:
         _common.runs_below(path, options)
     lines: dict[tuple[str, str], _Line] = {}
+    matched: set[str] = set()
 
     def restarted(run: str, step: int) -> None:
         for (of, _), line in lines.items():
@@ -152,6 +178,7 @@ def tail(
         for run, name, step, wall_time, number in follower.new_values():
             if pattern is not None and not pattern.search(name):
                 continue
+            matched.add(name)
             if as_json:
                 _common.print_line({"run": run, "tag": name, "step": step, "wall_time": wall_time, "value": number})
                 continue
@@ -159,33 +186,41 @@ def tail(
 
     out = _common.console()
     look()
+    follower.damage.say()
+    if once and tag is not None and not matched:
+        raise ValueError(f"no tag in which {tag!r} is found has scalars in {path}; `tbwriter inspect` lists the tags")
     if once:
         if not as_json:
             out.print(_table(lines, out))
-        return
+        follower.damage.end()
     if as_json:
         while True:
             time.sleep(interval)
             look()
+            follower.damage.say()
     with Live(_table(lines, out), console=out, auto_refresh=False) as live:
         while True:
             time.sleep(interval)
             look()
+            follower.damage.say()
             live.update(_table(lines, out), refresh=True)
 
 
 def _table(lines: Mapping[tuple[str, str], _Line], out: Console) -> Table:
-    table = Table("run", "tag", "step", "value", "last values", "points", "age", box=None, padding=(0, 1))
+    table = Table(box=None, padding=(0, 1))
+    for heading in ("run", "tag", "step", "value", "last values", "points", "age"):
+        table.add_column(heading, overflow="fold", no_wrap=heading not in {"run", "tag"})
+    width = max(min(_SPARK, out.width - _BESIDE_BARS), 1)
     height = max(out.height - 3, 5) if out.is_terminal else len(lines)
     shown = {key: line for key, line in lines.items() if line.values}
     for (run, tag), line in sorted(shown.items())[:height]:
         value = line.values[-1][1]
         table.add_row(
-            escape(run),
-            escape(tag),
+            cell(run),
+            cell(tag),
             str(line.step),
             f"{value:.6g}" if math.isfinite(value) else f"[red]{value}[/red]",
-            sparkline((number for _, number in line.values), _SPARK),
+            sparkline((number for _, number in line.values), width),
             str(line.points),
             _common.duration(max(time.time() - line.wall_time, 0.0)),
         )

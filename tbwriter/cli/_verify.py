@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import typer
-from rich.markup import escape
 
 from tbwriter import _record, reader, sinks
 from tbwriter.cli import _common
 from tbwriter.cli._finding import foreign
+from tbwriter.cli._visible import cell
 
 
 @_common.command
@@ -35,12 +35,12 @@ def verify(path: _common.Path, as_json: _common.Json = False, storage_options: _
                 others.append(other)
                 if not as_json:
                     mark = "[green]good[/green]" if report.ok else "[red]bad[/red] "
-                    out.print(f"{mark}  {report.records} records  {escape(report.path)}")
+                    out.print(f"{mark}  {report.records} records  {cell(report.path)}")
                     if other:
                         out.print(f"      {other}")
                         continue
                     for fault in report.faults:
-                        out.print(f"      {escape(fault.what.removeprefix(f'{report.path}: '))}")
+                        out.print(f"      {cell(fault.what.removeprefix(f'{report.path}: '))}")
     good = all(report.ok for report in reports)
     if as_json:
         files = [
@@ -49,7 +49,7 @@ def verify(path: _common.Path, as_json: _common.Json = False, storage_options: _
         ]
         _common.print_json({"ok": good, "files": files})
     elif mendable:
-        out.print(f"`tbwriter repair {escape(_common.shell_word(path))} --in-place` keeps every good record")
+        out.print(f"`tbwriter repair {cell(_common.shell_word(path))} --in-place` keeps every good record")
     raise typer.Exit(_common.Exit.OK if good else _common.Exit.FOUND)
 
 

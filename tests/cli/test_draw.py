@@ -159,6 +159,54 @@ def drawn(svg):
     return [p.get("d") for g in groups for p in g.findall(f"{name}path") if "#1f77b4" in (p.get("style") or "")]
 
 
+def test_one_point_is_drawn_too(tbwriter_command, tmp_path):
+    pytest.importorskip("matplotlib")
+    with SummaryWriter(tmp_path / "run") as writer:
+        writer.add_scalar("loss", 1.0, 1)
+    out = tmp_path / "x.svg"
+    assert tbwriter_command("plot", tmp_path / "run", "-o", out).code == 0
+    markers = re.findall(r"<use [^>]*#1f77b4", out.read_text())
+    assert len(markers) == 1
+
+
+def test_a_legend_names_some_runs_and_says_how_many_there_are(tbwriter_command, tmp_path):
+    pytest.importorskip("matplotlib")
+    for number in range(25):
+        with SummaryWriter(tmp_path / "runs" / f"_run{number:02}") as writer:
+            writer.add_scalar("loss", 1.0, 1)
+            writer.add_scalar("loss", 2.0, 2)
+    out = tmp_path / "x.svg"
+    assert tbwriter_command("plot", tmp_path / "runs", "-o", out).code == 0
+    named = re.findall(r"<!-- \W*(_run\d\d) -->", out.read_text())
+    assert named == [f"_run{number:02}" for number in range(20)]
+    assert "and 5 more runs" in out.read_text()
+
+
+def test_names_in_any_script_give_no_warnings_but_a_line_where_no_font_has_them(tbwriter_command, tmp_path, recwarn):
+    pytest.importorskip("matplotlib")
+    from tbwriter.cli import _fonts
+
+    for name in ("\u8bad\u7ec3", "\U0010fffd private"):  # the second no font has
+        with SummaryWriter(tmp_path / "runs" / name) as writer:
+            writer.add_scalar("loss", 1.0, 1)
+    _fonts._told.clear()
+    answer = tbwriter_command("plot", tmp_path / "runs", "-o", tmp_path / "x.png")
+    assert answer.code == 0
+    assert answer.err.count("no installed font") == 1
+    assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]
+
+
+@pytest.mark.parametrize("command", ["plot -o x.svg", "tail --once"])
+@pytest.mark.parametrize(("case", "places"), [("bad-length", 1), ("torn-tail", 1), ("good", 0)])
+def test_damage_is_told_and_ends_with_1(tbwriter_command, tmp_path, monkeypatch, command, case, places):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    name, *more = command.split()
+    answer = tbwriter_command(name, put(tmp_path / "run", case), *more)
+    assert answer.code == (1 if places else 0)
+    assert ("1 damaged place, " in answer.err) == bool(places)
+
+
 @pytest.mark.parametrize("axis", ["step", "relative"])
 @pytest.mark.parametrize("case", ["marked", "begun-early", "two-trainings", "back-no-version"])
 def test_plot_and_tail_leave_out_what_a_restart_voids(tbwriter_command, tmp_path, case, axis):
