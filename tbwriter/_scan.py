@@ -346,7 +346,7 @@ class _Scanner:
                         file.seek(0)
                         scan.head = file.read(_record.HEADER_SIZE)
         except (OSError, MemoryError) as exc:
-            scan.error = str(exc) or type(exc).__name__
+            scan.error = getattr(exc, "strerror", None) or str(exc) or type(exc).__name__
         self._look_at_all()
         scan.values = self.run.values - values_before
         before = self.run.files[-2].tags if len(self.run.files) > 1 else frozenset()

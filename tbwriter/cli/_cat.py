@@ -47,16 +47,33 @@ def cat(
     pattern = _writing.pattern(tag, "--tag")
     lines = _Lines(pattern, kind, from_step, to_step, full)
     damage = Damage()
-    for run in _common.runs_below(path, options):
+    unreadable: list[OSError] = []
+    for run in _common.runs_below(path, options, unreadable):
         lines.begin(run.run)
         for found in run.event_files:
-            damage.add(_file(found, lines, options))
+            _print(found, lines, damage, unreadable, options)
         lines.flush()
     if (tag is not None or kind is not None) and not lines.matched:
         kinds = f"; there are: {', '.join(sorted(lines.kinds))}" if kind is not None and lines.kinds else ""
         of_kind = "" if kind is None else f" with values of kind {kind!r}"
         raise ValueError(f"no tag in which {tag or ''!r} is found{of_kind} in {path}{kinds}")
+    if unreadable:
+        damage.say()
+        raise typer.Exit(_common.Exit.UNREADABLE)
     damage.end()
+
+
+def _print(
+    found: Found, lines: _Lines, damage: Damage, unreadable: list[OSError], options: Mapping[str, Any] | None
+) -> None:
+    """Print the values of one file; take in what is wrong with it, or why it cannot be read."""
+    try:
+        damage.add(_file(found, lines, options))
+    except BrokenPipeError:  # of the output
+        raise
+    except OSError as exc:
+        _common.say(f"tbwriter: {_common.in_words(exc)}")
+        unreadable.append(exc)
 
 
 def _file(found: Found, lines: _Lines, options: Mapping[str, Any] | None) -> list[FileDamage]:

@@ -15,7 +15,9 @@ from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, 
 from tbwriter.errors import CorruptRecordError
 
 _SOME_DIRECTORIES = 2000
-_LEVELS_UP = 3
+_LEVELS_UP = 2
+_LEVELS_DOWN = 2
+_FEW = 4
 _MANY_OTHERS = 20_000
 NOTHING_THERE = {"no-such-place", "wrong-logdir"}
 """Codes of findings that say that the path leads nowhere."""
@@ -106,9 +108,9 @@ def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
     if any(directory.event_files for directory in directories):
         yield from _check_size(place, directories)
         return
-    if renamed or any(directory.mindspore_files for directory in directories):
+    if renamed or any(directory.mindspore_files or directory.error for directory in directories):
         return
-    places = [] if "://" in place else _places_above(place)
+    above, places = ("", []) if "://" in place else _places_above(place)
     yield Finding(
         "wrong-level" if places else "no-event-file",
         ERROR,
@@ -117,6 +119,9 @@ def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
         f"with {sum(directory.other_files for directory in directories)} other files",
         **both("shows nothing"),
         fix=f"event files lie in {names(places)}: tensorboard --logdir {shell_word(os.path.commonpath(places))}"
+        if 0 < len(places) <= _FEW
+        else f"{len(places)} directories near it in {above!r} hold event files, such as {names(places[:_FEW])}; give "
+        "TensorBoard the one that is meant"
         if places
         else "make sure that the training writes here, and that it flushes",
     )
@@ -189,18 +194,21 @@ def _files_that_hold_events(place: str, directories: list[Directory]) -> Iterato
             continue
 
 
-def _places_above(place: str) -> list[str]:
-    """Return directories with event files near a local directory that has none: beside it, or above."""
+def _places_above(place: str) -> tuple[str, list[str]]:
+    """Return a directory above a local one without event files, and near places below it that have some."""
     above = place
     for _ in range(_LEVELS_UP):
         parent = os.path.dirname(above)
         if parent in {above, os.path.expanduser("~"), "/", "/tmp"}:  # noqa: S108 - where everything lies
-            return []
+            return "", []
         above = parent
-        places = _places_with_event_files(above)
-        if places:
-            return places
-    return []
+        found = _places_with_event_files(above)
+        if above in found:
+            return above, [above]
+        near = [path for path in found if os.path.relpath(path, above).count("/") < _LEVELS_DOWN]
+        if near:
+            return above, near
+    return "", []
 
 
 def _places_with_event_files(place: str) -> list[str]:

@@ -59,6 +59,7 @@ TagPattern = Annotated[
     str | None, typer.Option("--tag", metavar="REGEX", help="Only tags in which this is found (re.search).")
 ]
 
+_MOST_TOLD = 10
 # Below this many bytes no one waits long enough to want a bar.
 _LONG_BYTES = 64 << 20
 # As JSON an element takes some hundred bytes of memory.
@@ -114,7 +115,7 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
                 # It has seen enough, as in `tbwriter cat ... | head`.
                 _ends.silence(sys.stdout)
                 raise verdict or typer.Exit(Exit.OK) from None
-            say(f"tbwriter: {_in_words(exc)}")
+            say(f"tbwriter: {in_words(exc)}")
             raise typer.Exit(Exit.UNREADABLE if isinstance(exc, (OSError, ImportError)) else Exit.USAGE) from exc
 
     return run
@@ -131,7 +132,8 @@ def _refuse_empty(arguments: Mapping[str, Any]) -> None:
             raise ValueError(f"{what} is empty; want a path or a URL")
 
 
-def _in_words(exc: BaseException) -> str:
+def in_words(exc: BaseException) -> str:
+    """Return what is wrong in words."""
     if isinstance(exc, OSError) and exc.strerror and exc.filename:
         return f"{exc.strerror}: {exc.filename}"
     return str(exc) or type(exc).__name__
@@ -161,23 +163,29 @@ def place(text: str, what: str = "PATH") -> str:
     return found
 
 
-def runs_below(path: str, storage_options: Mapping[str, Any] | None) -> list[Directory]:
+def runs_below(
+    path: str, storage_options: Mapping[str, Any] | None, unreadable: list[OSError] | None = None
+) -> list[Directory]:
     """Return the directories below `path` that hold event files.
 
-    Directories that cannot be listed are told.
+    Directories that cannot be listed are said on stderr, and why is added to `unreadable`.
 
     Raises:
         FileNotFoundError: there are none.
-        OSError: there are none, and a directory cannot be listed.
+        OSError: there are none, and one cannot be listed.
     """
     where = place(path)
-    directories = list(_tree.walk(where, storage_options))
-    runs = [directory for directory in directories if directory.event_files]
-    for directory in directories:
-        if directory.error is not None:
-            if not runs:
-                raise directory.error
-            say(f"tbwriter: {_in_words(directory.error)}; what is in it is left out")
+    found = list(_tree.walk(where, storage_options))
+    runs = [directory for directory in found if directory.event_files]
+    errors = [directory.error for directory in found if directory.error is not None]
+    if errors and not runs:
+        raise errors[0]
+    for error in errors[:_MOST_TOLD]:
+        say(f"tbwriter: {in_words(error)}; what lies there is left out")
+    if len(errors) > _MOST_TOLD:
+        say(f"tbwriter: {len(errors) - _MOST_TOLD} more directories cannot be listed")
+    if unreadable is not None:
+        unreadable += errors
     if not runs:
         raise FileNotFoundError(f"no event file at or below {where!r}; `tbwriter doctor {path}` says more")
     return runs

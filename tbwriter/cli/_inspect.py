@@ -35,12 +35,14 @@ def inspect(
     """
     options = _common.options_of(storage_options)
     pattern = _writing.pattern(tag, "--tag")
-    runs = _common.runs_below(path, options)
+    unreadable: list[OSError] = []
+    runs = _common.runs_below(path, options, unreadable)
     damaged = found = False
     told: list[dict[str, Any]] = []
     out = _common.console()
     for run in _scanning.scan_all(runs, options, jobs=jobs):
-        damaged = damaged or any(file.damaged or file.error for file in run.files)
+        damaged = damaged or any(file.damaged for file in run.files)
+        unreadable += [OSError(file.error) for file in run.files if file.error]
         found = found or bool(_chosen(run, pattern))
         embeddings = _embeddings(run, options)
         if as_json:
@@ -51,6 +53,8 @@ def inspect(
         _common.print_json({"path": path, "runs": told})
     if not found and tag is not None:
         raise ValueError(f"no tag in which {tag!r} is found in {path}; without --tag, all are shown")
+    if unreadable:
+        raise typer.Exit(_common.Exit.UNREADABLE)
     raise typer.Exit(_common.Exit.FOUND if damaged else _common.Exit.OK)
 
 

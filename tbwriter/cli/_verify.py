@@ -21,14 +21,21 @@ def verify(path: _common.Path, as_json: _common.Json = False, storage_options: _
     Exit codes: 0 all good; 1 a file is damaged; 2 wrong usage; 3 nothing there or not readable.
     """
     options = _common.options_of(storage_options)
-    runs = _common.runs_below(path, options)
+    unreadable: list[OSError] = []
+    runs = _common.runs_below(path, options, unreadable)
     reports, others, mendable = [], [], False
     out = _common.console()
     with _common.progress("checking", _common.size_of(runs)) as advance:
         for run in runs:
             for found in run.event_files:
-                (report,) = reader.verify(found.path, storage_options=options).files
-                advance(found.size)
+                try:
+                    (report,) = reader.verify(found.path, storage_options=options).files
+                except OSError as exc:
+                    _common.say(f"tbwriter: {_common.in_words(exc)}")
+                    unreadable.append(exc)
+                    continue
+                finally:
+                    advance(found.size)
                 reports.append(report)
                 other = "" if report.records or report.ok else _what_else(found.path, options)
                 mendable = mendable or not (report.ok or other)
@@ -41,15 +48,17 @@ def verify(path: _common.Path, as_json: _common.Json = False, storage_options: _
                         continue
                     for fault in report.faults:
                         out.print(f"      {cell(fault.what.removeprefix(f'{report.path}: '))}")
-    good = all(report.ok for report in reports)
+    good = all(report.ok for report in reports) and not unreadable
     if as_json:
         files = [
             {**dataclasses.asdict(report), "no_event_file": other}
             for report, other in zip(reports, others, strict=True)
         ]
-        _common.print_json({"ok": good, "files": files})
+        _common.print_json({"ok": good, "files": files, "unreadable": [_common.in_words(exc) for exc in unreadable]})
     elif mendable:
         out.print(f"`tbwriter repair {cell(_common.shell_word(path))} --in-place` keeps every good record")
+    if unreadable:
+        raise typer.Exit(_common.Exit.UNREADABLE)
     raise typer.Exit(_common.Exit.OK if good else _common.Exit.FOUND)
 
 
