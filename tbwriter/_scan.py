@@ -175,6 +175,7 @@ class TagScan:
         lowest: of its finite numbers; None without any. highest and last_number likewise.
         nans: values that are no number.
         infinities: values that are infinite.
+        not_finite_from: the step from which on no number is finite; None where the last one is.
         repeated: values at the step of the value before.
         backs: how often steps go back; back_examples tells the first places.
         strides: how often the step grows by how much; at most 64 different ones.
@@ -204,6 +205,7 @@ class TagScan:
     last_number: float | None = None
     nans: int = 0
     infinities: int = 0
+    not_finite_from: int | None = None
     repeated: int = 0
     backs: int = 0
     back_examples: list[Back] = field(default_factory=list)
@@ -592,7 +594,12 @@ def _look(gathered: _Gathered, file: int, versioned: bool) -> None:
     _keep(gathered, steps, strides, versioned)
     _look_at_strides(scan, strides, steps[begin:], gathered.where[begin:], file)
     if scan.plugin == "scalars":
-        finite = numbers[np.isfinite(numbers)]
+        good = np.flatnonzero(np.isfinite(numbers))
+        finite = numbers[good]
+        if len(good):
+            scan.not_finite_from = int(steps[good[-1] + 1]) if good[-1] + 1 < len(steps) else None
+        elif scan.not_finite_from is None:
+            scan.not_finite_from = int(steps[0])
         scan.nans += int(np.isnan(numbers).sum())
         scan.infinities += int(np.isinf(numbers).sum())
         if len(finite):

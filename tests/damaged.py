@@ -201,6 +201,12 @@ CASES = {
     "texts": files([version(), *[value(step, "loss", WORD + TEXT * (step == 0)) for step in range(20)]]),
     "plain": files([b"no records at all, but a text of some length\n" * 3]),
     "gzip": files([gzip.compress(b"".join([version(), *GOOD]), mtime=0)]),
+    "nan-from": files([*HEAD, *[scalar(step, float("nan")) for step in range(5, 10)]]),
+    "mindspore-beside": files(
+        [version(), *GOOD],
+        [record(b"anything")],
+        names=[NAME.format(second=1_700_000_000, pid=1), "events.out.events.summary.1700000000.0.host_MS"],
+    ),
     "repeated": files([version(), *GOOD[:5], *GOOD[4:]]),
     "many": files([version(), *[scalar(step, float(step)) for step in range(2000)]]),
     "half": files([version(), *each(range(10), lambda _: tensor(HALF, [], field(4, b"\x00\x3c")), SCALARS)]),

@@ -85,16 +85,8 @@ def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
                 **both("shows none of its runs"),
                 fix=f"chmod u+rx {shell_word(directory.path)}, or run TensorBoard as a user who may read it",
             )
-        if directory.mindspore_files and not directory.event_files:
-            yield Finding(
-                "mindspore-format",
-                ERROR,
-                directory.path,
-                f"{len(directory.mindspore_files)} files of MindSpore's own summary format "
-                f"({names([found.name for found in directory.mindspore_files], 1)})",
-                **both("shows nothing of them: their names lack 'tfevents', and the records are others"),
-                fix=f"tbwriter convert {shell_word(directory.path)} -o CONVERTED",
-            )
+        if directory.mindspore_files:
+            yield _mindspore(directory)
     renamed = list(_files_that_hold_events(place, [found for found in directories if not found.event_files]))
     if renamed:
         yield Finding(
@@ -124,6 +116,24 @@ def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
         "TensorBoard the one that is meant"
         if places
         else "make sure that the training writes here, and that it flushes",
+    )
+
+
+def _mindspore(directory: Directory) -> Finding:
+    beside = bool(directory.event_files)
+    return Finding(
+        "mindspore-format",
+        NOTE if beside else ERROR,
+        directory.path,
+        f"{counted(len(directory.mindspore_files), 'file')} of MindSpore's own summary format "
+        f"({names([found.name for found in directory.mindspore_files], 1)})"
+        + (" beside the event files" if beside else ""),
+        **both(
+            "shows the event files alone"
+            if beside
+            else "shows nothing of them: their names lack 'tfevents', and the records are others"
+        ),
+        fix=f"tbwriter convert {shell_word(directory.path)} -o CONVERTED",
     )
 
 

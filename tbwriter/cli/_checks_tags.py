@@ -31,6 +31,7 @@ def check(run: RunScan) -> Iterator[Finding]:
     yield from _check_kinds(run)
     yield from _check_clock(run)
     yield from _check_samples(run)
+    yield from _check_finite(run)
 
 
 def check_spellings(runs: Sequence[RunScan]) -> Iterator[Finding]:
@@ -286,4 +287,23 @@ def _check_samples(run: RunScan) -> Iterator[Finding]:
             fix=f"tensorboard {flag} (as `tbwriter serve` does); `tbwriter plot` draws all of them"
             if plugin == "scalars"
             else f"tensorboard {flag}",
+        )
+
+
+def _check_finite(run: RunScan) -> Iterator[Finding]:
+    tags = {
+        tag: scan
+        for tag, scan in run.tags.items()
+        if scan.not_finite_from is not None or 2 * (scan.nans + scan.infinities) > scan.points
+    }
+    if tags:
+        tag, scan = next(iter(tags.items()))
+        yield Finding(
+            "not-finite",
+            NOTE,
+            f"{run.path}, tags {names(list(tags))}",
+            f"{scan.nans + scan.infinities} of {scan.points} values of {tag!r} are NaN or infinite"
+            + (f", all from step {scan.not_finite_from} on" if scan.not_finite_from is not None else ""),
+            **both("shows these points as NaN or infinite; no line can be drawn through them"),
+            fix="look at what the training did before, such as its learning rate and the norm of its gradients",
         )

@@ -157,7 +157,7 @@ def tail(
 
     Ends with Ctrl-C, or at once with --once; new files and runs are found as they come, and what a restart voids goes.
     Exit codes: 0; with --once 1 a file is damaged; 2 wrong usage, or with --once no such tag; 3 nothing there or not
-    readable; 130 Ctrl-C.
+    readable.
     """
     options = _common.options_of(storage_options)
     pattern = _writing.pattern(tag, "--tag")

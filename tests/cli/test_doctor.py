@@ -63,6 +63,8 @@ FOUND = {
     "texts": ["note:more-points-than-shown"],
     "plain": ["not-an-event-file"],
     "gzip": ["not-an-event-file"],
+    "nan-from": ["note:not-finite"],
+    "mindspore-beside": ["note:mindspore-format"],
     "stale": ["stale-after-restart"],
     "repeated": ["note:repeated-steps"],
     "many": ["note:more-points-than-shown"],

@@ -123,6 +123,10 @@ CLAIMS = {
     "reads them in this order, and leaves out of the first what the mark in the second voids": cut,
     "leaves out the points that the mark of its start voids": new(range(3)),
     "shows the points once: the mark in the second voids those of the first": good,
+    "shows these points as NaN or infinite; no line can be drawn through them": lambda seen: (
+        seen.curve() == [(step, float(step)) for step in range(5)] + [(step, "nan") for step in range(5, 10)]
+    ),
+    "shows the event files alone": good,
     "shows nothing of it": lambda seen: not seen.shown_anywhere(),
     "shows all of them": twenty_texts,
     "keeps a random 10 of them, and the last": twenty_texts,  # sampling is off here
@@ -213,6 +217,7 @@ NO_CURVE = {
     "no-plugin",
     "mindspore",
     "name",
+    "nan-from",
     "texts",
 }
 

@@ -36,6 +36,10 @@ def test_what_is_kept_of_a_tag_is_what_counting_gives(tmp_path_factory, rows):
         finite = values[np.isfinite(values)]
         assert (found.points, found.first_step, found.last_step) == (len(steps), steps[0], steps[-1])
         assert (found.nans, found.infinities) == (np.isnan(values).sum(), np.isinf(values).sum())
+        tail = list(
+            itertools.takewhile(lambda pair: not np.isfinite(pair[1]), zip(steps[::-1], values[::-1], strict=True))
+        )
+        assert found.not_finite_from == (tail[-1][0] if tail else None)
         assert (found.repeated, found.backs) == ((strides == 0).sum(), (strides < 0).sum())
         assert found.strides == Counter(strides[strides > 0].tolist())
         assert (found.lowest, found.highest) == ((finite.min(), finite.max()) if len(finite) else (None, None))
