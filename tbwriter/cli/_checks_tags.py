@@ -294,7 +294,8 @@ def _check_finite(run: RunScan) -> Iterator[Finding]:
     tags = {
         tag: scan
         for tag, scan in run.tags.items()
-        if scan.not_finite_from is not None or 2 * (scan.nans + scan.infinities) > scan.points
+        if not scan.other_plugins
+        and (scan.not_finite_from is not None or 2 * (scan.nans + scan.infinities) > scan.points)
     }
     if tags:
         tag, scan = next(iter(tags.items()))
