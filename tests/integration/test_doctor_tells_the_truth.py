@@ -48,7 +48,7 @@ class Seen:
 
     def shown_anywhere(self):
         plugins = ("scalars", "histograms", "text")
-        return self.listed and [plugin for plugin in plugins if self._tensorboard.tags(plugin, self._run)]
+        return [plugin for plugin in plugins if self.listed and self._tensorboard.tags(plugin, self._run)]
 
 
 def good(seen):
