@@ -135,6 +135,12 @@ def main() -> None:
     console = Console()
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
     console.print(f"[bold]MindSpore {ms.__version__} on the CPU: {EPOCHS} epochs of handwritten digits[/bold]")
+    if int(np.__version__.split(".")[0]) >= 2:
+        # On stderr, where MindSpore prints some 50 lines of a traceback once, as it compiles the net.
+        Console(stderr=True).print(
+            "MindSpore may now print a traceback, 'A module that was compiled using NumPy 1.x': nothing is wrong, the "
+            "training goes on"
+        )
     began = time.perf_counter()
     train(logdir, console)
     console.print(f"trained in {time.perf_counter() - began:.1f} s, curves in {logdir}/rank_0\n")

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tbwriter import _record, _summary, sinks
+from tbwriter._left import Left, Room, Steps
 from tbwriter._naming import MARKER_STEP
 from tbwriter._summary import Metadata
 from tbwriter._tree import Found
@@ -51,6 +52,19 @@ class Start(NamedTuple):
 
     step: int
     values_before: int
+
+
+class Restart(NamedTuple):
+    """A mark that voided points: its step and file, and of how many points, and of how many tags, how many it voided.
+
+    As the Python reader does, which alone goes by marks.
+    """
+
+    step: int
+    file: int
+    voided: int
+    points: int
+    tags: int
 
 
 class Back(NamedTuple):
@@ -105,6 +119,7 @@ class FileScan:
         latest: largest.
         bad_times: events whose wall time is no finite number.
         starts: its marks of sessions.
+        head: its first bytes, where not one record is good.
         error: why it cannot be read, or cannot be read further; None when it could.
     """
 
@@ -125,6 +140,7 @@ class FileScan:
     latest: float = -np.inf
     bad_times: int = 0
     starts: list[Start] = field(default_factory=list)
+    head: bytes = b""
     error: str | None = None
 
     @property
@@ -151,10 +167,15 @@ class TagScan:
         back_by: seconds by which the wall time goes back at most.
         highest_step: the largest step.
         last_where: how many values of the run stand before the last one.
-        voided: marks of sessions that void points of it: at or after their step, and before them in the files.
+        voided: points of it that marks of sessions void: at or after their step, and before them in the files.
+        python: its points that are left for the Python reader when marks have voided some; None where that took too
+            much memory, or where the reader has another rule, for files without a file_version.
+        data_server: its points that are left for the data server, where a point voids those before it at its step and
+            later ones; None where that took too much memory.
         lowest: of its finite numbers; None without any. highest and last_number likewise.
         nans: values that are no number.
         infinities: values that are infinite.
+        not_finite_from: the step from which on no number is finite; None where the last one is.
         repeated: values at the step of the value before.
         backs: how often steps go back; back_examples tells the first places.
         strides: how often the step grows by how much; at most 64 different ones.
@@ -177,11 +198,14 @@ class TagScan:
     highest_step: int = -(2**63)
     last_where: int = 0
     voided: int = 0
+    python: Left | None = None
+    data_server: Left | None = None
     lowest: float | None = None
     highest: float | None = None
     last_number: float | None = None
     nans: int = 0
     infinities: int = 0
+    not_finite_from: int | None = None
     repeated: int = 0
     backs: int = 0
     back_examples: list[Back] = field(default_factory=list)
@@ -216,6 +240,7 @@ class RunScan:
         more_tags: values of tags beyond the most that are told apart.
         values: how many values in all.
         graphs: events that hold a graph.
+        restarts: the first marks that voided points.
         hparams: the names of its hyper-parameters.
         columns: the names of those for which its record of an experiment makes columns; None without such a record.
     """
@@ -227,6 +252,7 @@ class RunScan:
     more_tags: int = 0
     values: int = 0
     graphs: int = 0
+    restarts: list[Restart] = field(default_factory=list)
     hparams: frozenset[str] = frozenset()
     columns: frozenset[str] | None = None
 
@@ -265,10 +291,12 @@ def scan(
 class _Gathered:
     """Values of one tag that wait to be looked at."""
 
-    __slots__ = ("numbers", "scan", "sizes", "steps", "times", "where")
+    __slots__ = ("data_server", "numbers", "python", "scan", "sizes", "steps", "times", "where")
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room) -> None:
         self.scan = TagScan()
+        # What is left for each reader; one and the same as long as nothing is voided.
+        self.python = self.data_server = Steps(room)
         self.steps = array("q")
         self.times = array("d")
         self.numbers = array("d")
@@ -301,6 +329,8 @@ class _Scanner:
         self._tags: dict[str, _Gathered] = {}
         self._lines: dict[_summary.Alike, list[_Gathered]] = {}
         self._gathered = 0
+        self._room = Room()
+        self._versioned = False  # whether a file_version came: the Python reader goes by marks from then on
 
     def file(self, found: Found, storage_options: Mapping[str, Any] | None) -> None:
         """Go through one file."""
@@ -314,8 +344,11 @@ class _Scanner:
                 self._records(_record.RecordReader(file, found.path), scan)
                 if scan.damaged:
                     self._measure_damage(file, scan)
+                    if not scan.records:
+                        file.seek(0)
+                        scan.head = file.read(_record.HEADER_SIZE)
         except (OSError, MemoryError) as exc:
-            scan.error = str(exc) or type(exc).__name__
+            scan.error = getattr(exc, "strerror", None) or str(exc) or type(exc).__name__
         self._look_at_all()
         scan.values = self.run.values - values_before
         before = self.run.files[-2].tags if len(self.run.files) > 1 else frozenset()
@@ -396,6 +429,7 @@ class _Scanner:
         what = event.what
         if what == "file_version":
             scan.version, scan.writer = event.file_version, event.writer
+            self._versioned = True
         elif what == "session_log" and event.is_session_start:
             self._start(Start(event.step, self.run.values), scan)
         elif what in {"graph_def", "meta_graph_def", "tagged_run_metadata"}:
@@ -403,10 +437,13 @@ class _Scanner:
 
     def _start(self, start: Start, file: FileScan) -> None:
         # The first START of a run is no restart for the Python reader, which alone goes by them.
-        if start.step < MARKER_STEP and self.run.starts:
+        if start.step < MARKER_STEP and self.run.starts and self._versioned:
             self._look_at_all()
-            for scan in self.run.tags.values():
-                scan.voided += scan.highest_step >= start.step
+            before = [gathered.scan.python.points for gathered in self._tags.values() if gathered.scan.python]
+            gone = [_void(gathered, start.step) for gathered in self._tags.values()]
+            if any(gone) and len(self.run.restarts) < MOST_EXAMPLES:
+                tags = sum(points > 0 for points in gone)
+                self.run.restarts.append(Restart(start.step, len(self.run.files) - 1, sum(gone), sum(before), tags))
         file.starts.append(start)
 
     def _lines_of(self, alike: _summary.Alike) -> list[_Gathered]:
@@ -446,7 +483,7 @@ class _Scanner:
                 self.run.more_tags += 1
                 self.run.values += 1
                 return
-            gathered = self._tags[row.tag] = _Gathered()
+            gathered = self._tags[row.tag] = _Gathered(self._room)
             metadata = value.metadata()
             self.run.tags[row.tag] = gathered.scan
             gathered.scan.metadata = metadata
@@ -502,7 +539,7 @@ class _Scanner:
         self._settle()
         for tag, gathered in self._tags.items():
             if gathered.steps:
-                _look(gathered, file)
+                _look(gathered, file, self._versioned)
                 self._observe(tag, gathered.take(file))
         self._gathered = 0
         self._look_at_times(self.run.files[file])
@@ -520,7 +557,31 @@ class _Scanner:
         self._times = array("d")
 
 
-def _look(gathered: _Gathered, file: int) -> None:
+def _void(gathered: _Gathered, step: int) -> int:
+    """Void the points at and after the step of a mark, for the Python reader; return how many."""
+    if gathered.scan.highest_step < step:
+        return 0
+    if gathered.python is gathered.data_server:
+        gathered.python = gathered.data_server.copy()
+    gone = gathered.python.cut(step)
+    gathered.scan.voided += gone
+    gathered.scan.python = gathered.python.left
+    return gone
+
+
+def _keep(gathered: _Gathered, steps: npt.NDArray[np.int64], strides: npt.NDArray[np.int64], versioned: bool) -> None:
+    """Take in steps that come after those before by `strides`: what each reader has left then."""
+    if gathered.python is gathered.data_server and (strides <= 0).any():
+        gathered.python = gathered.data_server.copy()
+    gathered.python.append(steps)
+    if not versioned and (strides < 0).any():
+        gathered.python.forget()  # the reader drops what depends on the steps of other tags
+    if gathered.python is not gathered.data_server:
+        gathered.data_server.preempt(steps)
+    gathered.scan.python, gathered.scan.data_server = gathered.python.left, gathered.data_server.left
+
+
+def _look(gathered: _Gathered, file: int, versioned: bool) -> None:
     """Take in the values that wait, and forget them."""
     scan = gathered.scan
     steps: npt.NDArray[np.int64] = np.frombuffer(gathered.steps, np.int64)
@@ -530,9 +591,15 @@ def _look(gathered: _Gathered, file: int) -> None:
         strides, begin = np.diff(steps), 1
     else:
         strides, begin = np.diff(steps, prepend=np.int64(scan.last_step)), 0
+    _keep(gathered, steps, strides, versioned)
     _look_at_strides(scan, strides, steps[begin:], gathered.where[begin:], file)
     if scan.plugin == "scalars":
-        finite = numbers[np.isfinite(numbers)]
+        good = np.flatnonzero(np.isfinite(numbers))
+        finite = numbers[good]
+        if len(good):
+            scan.not_finite_from = int(steps[good[-1] + 1]) if good[-1] + 1 < len(steps) else None
+        elif scan.not_finite_from is None:
+            scan.not_finite_from = int(steps[0])
         scan.nans += int(np.isnan(numbers).sum())
         scan.infinities += int(np.isinf(numbers).sum())
         if len(finite):

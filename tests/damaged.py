@@ -3,6 +3,7 @@
 Each run holds the scalar "loss", whose value is its step, at steps 0 to 9, unless its fault says otherwise.
 """
 
+import gzip
 import struct
 
 import crc32c
@@ -109,6 +110,18 @@ def files(*contents, names=None):
 
 
 HEAD = [version(), *GOOD[:5]]
+MARKED = [version(), start(0, BEGIN), *GOOD]
+
+
+def again(first, steps, later=20):
+    """A session that begins with a mark for step `first`; each value is its step and 100."""
+    return [
+        version(BEGIN + later),
+        start(first, BEGIN + later),
+        *[scalar(step, step + 100.0, wall_time=BEGIN + later + step) for step in steps],
+    ]
+
+
 CASES = {
     "good": files([version(), *GOOD]),
     "torn-tail": files([*HEAD, GOOD[5][:-3]]),
@@ -163,24 +176,10 @@ CASES = {
         ],
     ),
     **{
-        case: files(
-            [version(), start(0, BEGIN), *GOOD],
-            [
-                version(BEGIN + 20),
-                start(step, BEGIN + 20),
-                *[scalar(step, step + 100.0, wall_time=BEGIN + 20 + step) for step in range(5, 8)],
-            ],
-        )
+        case: files(MARKED, again(step, range(5, 8)))
         for case, step in (("mark-that-voids-nothing", 2**63 - 1), ("mark-too-late", 8))
     },
-    "marked": files(
-        [version(), start(0, BEGIN), *GOOD],
-        [
-            version(BEGIN + 20),
-            start(5, BEGIN + 20),
-            *[scalar(step, step + 100.0, wall_time=BEGIN + 20 + step) for step in range(5, 8)],
-        ],
-    ),
+    "marked": files(MARKED, again(5, range(5, 8))),
     "stale": files(
         [version(), start(0, BEGIN), *GOOD],
         [
@@ -188,6 +187,25 @@ CASES = {
             start(5, BEGIN + 20),
             *[scalar(step, 1.0, "other", BEGIN + 20 + step) for step in range(5, 8)],
         ],
+    ),
+    "two-trainings": files(MARKED, again(0, range(3))),
+    "begun-early": files(MARKED, again(3, range(3, 6))),
+    "two-writers-marked": files(MARKED, again(0, range(5), later=0)),
+    "copies": files(MARKED, MARKED),
+    "copies-unmarked": files([version(), *GOOD], [version(), *GOOD]),
+    "names-marked": files(again(0, range(10)), [version(), start(0, BEGIN), *GOOD[:5]]),
+    "voided-samples": files(
+        [version(), start(0, BEGIN), *[scalar(step, float(step)) for step in range(1500)]],
+        again(0, range(3), later=2000),
+    ),
+    "texts": files([version(), *[value(step, "loss", WORD + TEXT * (step == 0)) for step in range(20)]]),
+    "plain": files([b"no records at all, but a text of some length\n" * 3]),
+    "gzip": files([gzip.compress(b"".join([version(), *GOOD]), mtime=0)]),
+    "nan-from": files([*HEAD, *[scalar(step, float("nan")) for step in range(5, 10)]]),
+    "mindspore-beside": files(
+        [version(), *GOOD],
+        [record(b"anything")],
+        names=[NAME.format(second=1_700_000_000, pid=1), "events.out.events.summary.1700000000.0.host_MS"],
     ),
     "repeated": files([version(), *GOOD[:5], *GOOD[4:]]),
     "many": files([version(), *[scalar(step, float(step)) for step in range(2000)]]),

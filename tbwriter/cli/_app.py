@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Annotated
 
 import typer
@@ -39,6 +40,15 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _help(docstring: str) -> str:
+    """Return a docstring's paragraphs each in one line, for a terminal of any width to fold.
+
+    It ends with the exit codes, to which that of Ctrl-C is added.
+    """
+    text = "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(docstring).split("\n\n"))
+    return f"{text.removesuffix('.')}; 130 Ctrl-C."
+
+
 @app.callback()
 def _options(
     version: Annotated[
@@ -64,4 +74,4 @@ for _function in (
     _plot.plot,
     _serve.serve,
 ):
-    app.command()(_function)
+    app.command(help=_help(_function.__doc__ or ""))(_function)

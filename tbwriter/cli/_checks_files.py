@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tbwriter._scan import Damage, FileScan, RunScan
+from tbwriter._scan import Damage, FileScan, Restart, RunScan
 from tbwriter.cli import _order
 from tbwriter.cli._common import counted, duration, megabytes, shell_word
-from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, names, repair
+from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, foreign, names, repair
 
 _UNCHECKED = "shows the damaged values as if they were good, and nothing behind one that cannot be parsed"
 _HALF_CHECKED = "may show a wrong value for the first of them; shows nothing of this file behind it"
@@ -20,6 +20,7 @@ def check(run: RunScan) -> Iterator[Finding]:
     yield from _check_content(run)
     yield from _check_names(run)
     yield from _check_writers(run)
+    yield from _check_restarts(run)
 
 
 def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
@@ -33,6 +34,17 @@ def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
             **both("shows nothing of it"),
             fix=f"chmod u+r {shell_word(path)}, or run TensorBoard as a user who may read it",
         )
+    what = foreign(file.head)
+    if what:
+        yield Finding(
+            "not-an-event-file",
+            ERROR,
+            path,
+            what,
+            **both("shows nothing of it"),
+            fix=_gunzip(path) if "gzip" in what else f"mv {shell_word(path)} to another place",
+        )
+        return
     if file.no_events:
         yield Finding(
             "no-event",
@@ -41,7 +53,9 @@ def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
             f"{file.no_events} records are whole, but hold no Event",
             python="fails at the first of them and ends reloading: nothing new of any run is shown any more",
             data_server="shows nothing of this file behind the first of them",
-            fix=repair(path),
+            fix=repair(path)
+            if file.records > file.no_events
+            else f"mv {shell_word(path)} to another place: it is no event file",
         )
     inside = [
         damage for damage in file.damage if not damage.torn_tail and damage.offset + damage.size < file.found.size
@@ -68,6 +82,12 @@ def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
         )
     for damage in at_end:
         yield _torn(file, damage)
+
+
+def _gunzip(path: str) -> str:
+    if path.endswith(".gz"):
+        return f"gunzip {shell_word(path)}"
+    return f"mv {shell_word(path)} {shell_word(path + '.gz')}; gunzip {shell_word(path + '.gz')}"
 
 
 def _damage(run: RunScan, file: FileScan, places: list[Damage], code: str, what: str) -> Finding:
@@ -139,35 +159,78 @@ def _check_content(run: RunScan) -> Iterator[Finding]:
 
 def _check_names(run: RunScan) -> Iterator[Finding]:
     for first, second in _order.out_of_order(run)[:1]:
+        restart = _order.restart_in(run, second)
         yield Finding(
             "names-sort-wrong",
             ERROR,
             run.path,
             f"{first.found.name!r} sorts before {second.found.name!r}, but begins "
-            f"{duration(first.earliest - second.earliest)} later",
-            python="reads them in this order: the curve jumps back; one that follows the run never reads the second",
+            f"{duration(first.earliest - second.earliest)} later" + _voiding(restart),
+            python="reads them in this order: the curve jumps back; one that follows the run never reads the second"
+            if restart is None
+            else "reads them in this order, and leaves out of the first what the mark in the second voids",
             data_server="drops the points of the first at and after the steps of the second",
-            fix=f"tbwriter merge {shell_word(run.path)} -o MERGED",
+            fix=f"tbwriter merge {shell_word(run.path)} -o MERGED"
+            + ("" if restart is None else "; if these are two trainings, move each into a directory of its own"),
+        )
+
+
+def _voiding(restart: Restart | None) -> str:
+    if restart is None:
+        return ""
+    return (
+        f"; the mark for step {restart.step} in the second voids {restart.voided} of the {restart.points} points before"
+    )
+
+
+def _check_restarts(run: RunScan) -> Iterator[Finding]:
+    """Check whether a restart voids so much that it may be another training."""
+    explained = {id(file) for pair in (*_order.overlapping(run), *_order.out_of_order(run)) for file in pair}
+    found = [
+        restart
+        for restart in run.restarts
+        if 2 * restart.voided > restart.points and id(run.files[restart.file]) not in explained
+    ]
+    if found:
+        restart = max(found, key=lambda restart: restart.voided)
+        yield Finding(
+            "restart-voids-most",
+            WARNING,
+            run.files[restart.file].found.path,
+            f"a session that began at step {restart.step} voids {restart.voided} of the {restart.points} points of the "
+            f"sessions before, of {counted(restart.tags, 'tag')}"
+            + (f"; {counted(len(found) - 1, 'other session')} did so too" if len(found) > 1 else ""),
+            python="leaves out the points that the mark of its start voids",
+            data_server="drops the old points at and after the step, tag by tag",
+            fix="nothing, if one training was begun again; if these are two trainings, move the files of each into a "
+            "directory of its own",
         )
 
 
 def _check_writers(run: RunScan) -> Iterator[Finding]:
     pairs = _order.overlapping(run)
+    copies = [pair for pair in pairs if _order.are_copies(*pair)]
+    if copies:
+        yield _copies(run, copies)
+    pairs = [pair for pair in pairs if pair not in copies]
     if not pairs:
         return
-    mixed = [(first, second, first.tags & second.tags) for first, second in pairs]
-    shared = sorted(set().union(*(tags for _, _, tags in mixed)))
+    shared = sorted(set().union(*(first.tags & second.tags for first, second in pairs)))
     first, second = pairs[0]
     files = f"{first.found.name!r} and {second.found.name!r} were written at one time" + (
         f", and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""
     )
     if shared:
+        last = max((file for pair in pairs for file in pair), key=lambda file: file.found.name)
+        restart = _order.restart_in(run, last)
         yield Finding(
             "several-writers",
             ERROR,
             run.path,
-            f"{files}, and both hold {names(shared)}",
-            python="draws one curve that runs through the points of all files, one after the other",
+            f"{files}, and both hold {names(shared)}" + _voiding(restart).replace("the second", repr(last.found.name)),
+            python="draws one curve that runs through the points of all files, one after the other"
+            if restart is None
+            else f"shows the last file's points alone from step {restart.step} on: its mark voids the others'",
             data_server="shows the last file's points alone from its first step on; the others' are dropped",
             fix="a directory for each writer: move the files into directories rank_0, rank_1, ... below this one",
         )
@@ -181,3 +244,20 @@ def _check_writers(run: RunScan) -> Iterator[Finding]:
             data_server="shows all",
             fix="a directory for each writer, or tensorboard --reload_multifile true (as `tbwriter serve` does)",
         )
+
+
+def _copies(run: RunScan, pairs: list[tuple[FileScan, FileScan]]) -> Finding:
+    first, second = pairs[0]
+    voids = _order.restart_in(run, second) is not None
+    return Finding(
+        "copies",
+        NOTE if voids else ERROR,
+        run.path,
+        f"{first.found.name!r} and {second.found.name!r} hold the same"
+        + (f", and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""),
+        python="shows the points once: the mark in the second voids those of the first"
+        if voids
+        else "draws one curve that runs through the points of all files, one after the other",
+        data_server="shows the last value of a step alone",
+        fix=f"rm {shell_word(second.found.path)}",
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import islice
 
 from tbwriter import _record, _summary, _tree, sinks
@@ -15,7 +15,9 @@ from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, 
 from tbwriter.errors import CorruptRecordError
 
 _SOME_DIRECTORIES = 2000
-_LEVELS_UP = 3
+_LEVELS_UP = 2
+_LEVELS_DOWN = 2
+_FEW = 4
 _MANY_OTHERS = 20_000
 NOTHING_THERE = {"no-such-place", "wrong-logdir"}
 """Codes of findings that say that the path leads nowhere."""
@@ -62,6 +64,17 @@ def check_nothing(place: str) -> Iterator[Finding]:
 
 def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
     """Check which files are there at all."""
+    files = [found for directory in directories for found in directory.event_files]
+    if [found.path for found in files] == [place]:
+        folder = place.rpartition("/")[0] or "/"
+        yield Finding(
+            "file-as-logdir",
+            ERROR,
+            place,
+            "this is a file, and --logdir takes a directory",
+            **both("does not list the run"),
+            fix=f"tensorboard --logdir {shell_word(folder)}",
+        )
     for directory in directories:
         if directory.error is not None:
             yield Finding(
@@ -72,16 +85,8 @@ def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
                 **both("shows none of its runs"),
                 fix=f"chmod u+rx {shell_word(directory.path)}, or run TensorBoard as a user who may read it",
             )
-        if directory.mindspore_files and not directory.event_files:
-            yield Finding(
-                "mindspore-format",
-                ERROR,
-                directory.path,
-                f"{len(directory.mindspore_files)} files of MindSpore's own summary format "
-                f"({names([found.name for found in directory.mindspore_files], 1)})",
-                **both("shows nothing of them: their names lack 'tfevents', and the records are others"),
-                fix=f"tbwriter convert {shell_word(directory.path)} -o CONVERTED",
-            )
+        if directory.mindspore_files:
+            yield _mindspore(directory)
     renamed = list(_files_that_hold_events(place, [found for found in directories if not found.event_files]))
     if renamed:
         yield Finding(
@@ -95,9 +100,9 @@ def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
     if any(directory.event_files for directory in directories):
         yield from _check_size(place, directories)
         return
-    if renamed or any(directory.mindspore_files for directory in directories):
+    if renamed or any(directory.mindspore_files or directory.error for directory in directories):
         return
-    places = [] if "://" in place else _places_above(place)
+    above, places = ("", []) if "://" in place else _places_above(place)
     yield Finding(
         "wrong-level" if places else "no-event-file",
         ERROR,
@@ -106,13 +111,34 @@ def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
         f"with {sum(directory.other_files for directory in directories)} other files",
         **both("shows nothing"),
         fix=f"event files lie in {names(places)}: tensorboard --logdir {shell_word(os.path.commonpath(places))}"
+        if 0 < len(places) <= _FEW
+        else f"{len(places)} directories near it in {above!r} hold event files, such as {names(places[:_FEW])}; give "
+        "TensorBoard the one that is meant"
         if places
         else "make sure that the training writes here, and that it flushes",
     )
 
 
-def check_files(directories: list[Directory]) -> Iterator[Finding]:
-    """Check what the names, sizes and times of event files tell."""
+def _mindspore(directory: Directory) -> Finding:
+    beside = bool(directory.event_files)
+    return Finding(
+        "mindspore-format",
+        NOTE if beside else ERROR,
+        directory.path,
+        f"{counted(len(directory.mindspore_files), 'file')} of MindSpore's own summary format "
+        f"({names([found.name for found in directory.mindspore_files], 1)})"
+        + (" beside the event files" if beside else ""),
+        **both(
+            "shows the event files alone"
+            if beside
+            else "shows nothing of them: their names lack 'tfevents', and the records are others"
+        ),
+        fix=f"tbwriter convert {shell_word(directory.path)} -o CONVERTED",
+    )
+
+
+def check_files(directories: list[Directory], others: Container[str]) -> Iterator[Finding]:
+    """Check what the names, sizes and times of event files tell; `others` are paths of files that are none."""
     for directory in directories:
         growing: list[str] = []
         for found in directory.event_files:
@@ -127,7 +153,7 @@ def check_files(directories: list[Directory]) -> Iterator[Finding]:
                     data_server="does not list the run" if len(directory.event_files) == 1 else "reads the others",
                     fix="wait, or make the training flush" if live else f"rm {shell_word(found.path)}",
                 )
-            elif live:
+            elif live and found.path not in others:
                 growing.append(f"{found.name!r} ({live})")
         if growing:
             yield Finding(
@@ -178,18 +204,21 @@ def _files_that_hold_events(place: str, directories: list[Directory]) -> Iterato
             continue
 
 
-def _places_above(place: str) -> list[str]:
-    """Return directories with event files near a local directory that has none: beside it, or above."""
+def _places_above(place: str) -> tuple[str, list[str]]:
+    """Return a directory above a local one without event files, and near places below it that have some."""
     above = place
     for _ in range(_LEVELS_UP):
         parent = os.path.dirname(above)
         if parent in {above, os.path.expanduser("~"), "/", "/tmp"}:  # noqa: S108 - where everything lies
-            return []
+            return "", []
         above = parent
-        places = _places_with_event_files(above)
-        if places:
-            return places
-    return []
+        found = _places_with_event_files(above)
+        if above in found:
+            return above, [above]
+        near = [path for path in found if os.path.relpath(path, above).count("/") < _LEVELS_DOWN]
+        if near:
+            return above, near
+    return "", []
 
 
 def _places_with_event_files(place: str) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from tbwriter._naming import MARKER_STEP
 from tbwriter._repair import SCALARS_OF_BOTH, numbers_alone
-from tbwriter._scan import Back, FileScan, RunScan, Start, TagScan
+from tbwriter._scan import Back, FileScan, RunScan, Start
 from tbwriter.cli import _order, _readers
 from tbwriter.cli._common import duration, shell_word
 from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, both, names, repair
@@ -31,6 +31,7 @@ def check(run: RunScan) -> Iterator[Finding]:
     yield from _check_kinds(run)
     yield from _check_clock(run)
     yield from _check_samples(run)
+    yield from _check_finite(run)
 
 
 def check_spellings(runs: Sequence[RunScan]) -> Iterator[Finding]:
@@ -263,22 +264,47 @@ def _implausible(file: FileScan) -> Finding:
 
 
 def _check_samples(run: RunScan) -> Iterator[Finding]:
-    groups: dict[str, list[tuple[str, TagScan]]] = defaultdict(list)
+    groups: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
     for tag, scan in run.tags.items():
         kept = _readers.KEPT_PYTHON.get(scan.plugin)
-        if kept is not None and scan.points > kept:
-            groups[scan.plugin].append((tag, scan))
+        # Points that a restart voids are sampled too, but none of them are shown.
+        python, data_server = (left.most if left else scan.points for left in (scan.python, scan.data_server))
+        if kept is not None and python > kept:
+            groups[scan.plugin].append((tag, python, data_server))
     for plugin, tags in groups.items():
-        most = max(scan.points for _, scan in tags)
+        most = max(python for _, python, _ in tags)
         flag = f"--samples_per_plugin {plugin}={most}"
+        kept, kept_data_server = _readers.KEPT_PYTHON[plugin], _readers.KEPT_DATA_SERVER[plugin]
         yield Finding(
             "more-points-than-shown",
             NOTE,
-            f"{run.path}, {names([tag for tag, _ in tags])}",
+            f"{run.path}, {names([tag for tag, _, _ in tags])}",
             f"up to {most} {plugin} in a tag",
-            python=f"keeps a random {_readers.KEPT_PYTHON[plugin]} of them, and the last",
-            data_server=f"keeps a random {_readers.KEPT_DATA_SERVER[plugin]} of them, and the last",
+            python=f"keeps a random {kept} of them, and the last",
+            data_server=f"keeps a random {kept_data_server} of them, and the last"
+            if any(data_server > kept_data_server for _, _, data_server in tags)
+            else "shows all of them",
             fix=f"tensorboard {flag} (as `tbwriter serve` does); `tbwriter plot` draws all of them"
             if plugin == "scalars"
             else f"tensorboard {flag}",
+        )
+
+
+def _check_finite(run: RunScan) -> Iterator[Finding]:
+    tags = {
+        tag: scan
+        for tag, scan in run.tags.items()
+        if not scan.other_plugins
+        and (scan.not_finite_from is not None or 2 * (scan.nans + scan.infinities) > scan.points)
+    }
+    if tags:
+        tag, scan = next(iter(tags.items()))
+        yield Finding(
+            "not-finite",
+            NOTE,
+            f"{run.path}, tags {names(list(tags))}",
+            f"{scan.nans + scan.infinities} of {scan.points} values of {tag!r} are NaN or infinite"
+            + (f", all from step {scan.not_finite_from} on" if scan.not_finite_from is not None else ""),
+            **both("shows these points as NaN or infinite; no line can be drawn through them"),
+            fix="look at what the training did before, such as its learning rate and the norm of its gradients",
         )

@@ -24,6 +24,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from tbwriter import _tree, sinks
 from tbwriter._tree import Directory
 from tbwriter.cli import _ends
+from tbwriter.cli._visible import in_json, visible
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,7 +47,7 @@ class Exit(enum.IntEnum):
     """SIGTERM."""
 
 
-EXIT_CODES = "Exit codes: 0 nothing wrong; 1 something is; 2 wrong usage; 3 nothing there or not readable."
+EXIT_CODES = "Exit codes: 0 nothing wrong; 1 something is; 2 wrong usage; 3 nothing there or not readable; 130 Ctrl-C."
 
 Path = Annotated[str, typer.Argument(help="An event file or a directory of runs: a path or a URL.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs. NaN and infinities are strings.")]
@@ -58,6 +59,7 @@ TagPattern = Annotated[
     str | None, typer.Option("--tag", metavar="REGEX", help="Only tags in which this is found (re.search).")
 ]
 
+_MOST_TOLD = 10
 # Below this many bytes no one waits long enough to want a bar.
 _LONG_BYTES = 64 << 20
 # As JSON an element takes some hundred bytes of memory.
@@ -79,8 +81,9 @@ def console() -> Console:
 
 def say(text: str) -> None:
     """Print a line for people to stderr, apart from the results."""
+    lines = "\n".join(visible(line) for line in text.split("\n"))
     try:
-        _Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(text)
+        _Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(lines)
     except BrokenPipeError:  # nobody reads it, and the results are what counts
         _ends.silence(sys.stderr)
 
@@ -112,7 +115,7 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
                 # It has seen enough, as in `tbwriter cat ... | head`.
                 _ends.silence(sys.stdout)
                 raise verdict or typer.Exit(Exit.OK) from None
-            say(f"tbwriter: {_in_words(exc)}")
+            say(f"tbwriter: {in_words(exc)}")
             raise typer.Exit(Exit.UNREADABLE if isinstance(exc, (OSError, ImportError)) else Exit.USAGE) from exc
 
     return run
@@ -129,7 +132,8 @@ def _refuse_empty(arguments: Mapping[str, Any]) -> None:
             raise ValueError(f"{what} is empty; want a path or a URL")
 
 
-def _in_words(exc: BaseException) -> str:
+def in_words(exc: BaseException) -> str:
+    """Return what is wrong in words."""
     if isinstance(exc, OSError) and exc.strerror and exc.filename:
         return f"{exc.strerror}: {exc.filename}"
     return str(exc) or type(exc).__name__
@@ -159,23 +163,29 @@ def place(text: str, what: str = "PATH") -> str:
     return found
 
 
-def runs_below(path: str, storage_options: Mapping[str, Any] | None) -> list[Directory]:
+def runs_below(
+    path: str, storage_options: Mapping[str, Any] | None, unreadable: list[OSError] | None = None
+) -> list[Directory]:
     """Return the directories below `path` that hold event files.
 
-    Directories that cannot be listed are told.
+    Directories that cannot be listed are said on stderr, and why is added to `unreadable`.
 
     Raises:
         FileNotFoundError: there are none.
-        OSError: there are none, and a directory cannot be listed.
+        OSError: there are none, and one cannot be listed.
     """
     where = place(path)
-    directories = list(_tree.walk(where, storage_options))
-    runs = [directory for directory in directories if directory.event_files]
-    for directory in directories:
-        if directory.error is not None:
-            if not runs:
-                raise directory.error
-            say(f"tbwriter: {_in_words(directory.error)}; what is in it is left out")
+    found = list(_tree.walk(where, storage_options))
+    runs = [directory for directory in found if directory.event_files]
+    errors = [directory.error for directory in found if directory.error is not None]
+    if errors and not runs:
+        raise errors[0]
+    for error in errors[:_MOST_TOLD]:
+        say(f"tbwriter: {in_words(error)}; what lies there is left out")
+    if len(errors) > _MOST_TOLD:
+        say(f"tbwriter: {len(errors) - _MOST_TOLD} more directories cannot be listed")
+    if unreadable is not None:
+        unreadable += errors
     if not runs:
         raise FileNotFoundError(f"no event file at or below {where!r}; `tbwriter doctor {path}` says more")
     return runs
@@ -238,12 +248,12 @@ _WORDS = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 def print_json(value: Any) -> None:
     """Print `value` as indented JSON."""
-    print(json.dumps(to_json(value), indent=2, ensure_ascii=False))  # noqa: T201 - the result itself
+    print(in_json(json.dumps(to_json(value), indent=2, ensure_ascii=False)))  # noqa: T201 - the result itself
 
 
 def print_line(value: Any, *, full: bool = False) -> None:
     """Print `value` as one line of JSON."""
-    print(json.dumps(to_json(value, full=full), ensure_ascii=False))  # noqa: T201 - the result itself
+    print(in_json(json.dumps(to_json(value, full=full), ensure_ascii=False)))  # noqa: T201 - the result itself
 
 
 def megabytes(size: float) -> str:

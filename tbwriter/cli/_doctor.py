@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from tbwriter import _tree, sinks
 from tbwriter._scan import RunScan
 from tbwriter.cli import _checks_files, _checks_place, _checks_tags, _common, _scanning
-from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding
+from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, foreign
+from tbwriter.cli._visible import cell
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
 _COLOUR = {ERROR: "red", WARNING: "yellow", NOTE: "cyan"}
@@ -63,25 +63,26 @@ def diagnose(path: str, storage_options: Mapping[str, Any] | None, *, jobs: int 
         yield from told or _checks_place.check_nothing(place)
         return
     yield from _checks_place.check_tree(place, directories)
-    yield from _checks_place.check_files(directories)
     runs: list[RunScan] = []
     with_events = [directory for directory in directories if directory.event_files]
     for run in _scanning.scan_all(with_events, storage_options, jobs=jobs, what="examining"):
         runs.append(run)
         yield from _checks_files.check(run)
         yield from _checks_tags.check(run)
+    others = {file.found.path for run in runs for file in run.files if foreign(file.head)}
+    yield from _checks_place.check_files(directories, others)
     yield from _checks_tags.check_spellings(runs)
     yield from _checks_tags.check_columns(place, runs)
 
 
 def _show(out: Console, finding: Finding) -> None:
     colour = _COLOUR[finding.level]
-    out.print(f"[{colour}]{finding.level}[/{colour}] [bold]{finding.code}[/bold]  {escape(finding.where)}")
-    out.print(f"  what         {escape(finding.what)}")
+    out.print(f"[{colour}]{finding.level}[/{colour}] [bold]{finding.code}[/bold]  {cell(finding.where)}")
+    out.print(f"  what         {cell(finding.what)}")
     if finding.python == finding.data_server:
-        out.print(f"  TensorBoard  {escape(finding.python)}")
+        out.print(f"  TensorBoard  {cell(finding.python)}")
     else:
-        out.print(f"  Python       {escape(finding.python)}")
-        out.print(f"  data server  {escape(finding.data_server)}")
-    out.print(f"  do           {escape(finding.fix)}")
+        out.print(f"  Python       {cell(finding.python)}")
+        out.print(f"  data server  {cell(finding.data_server)}")
+    out.print(f"  do           {cell(finding.fix)}")
     out.print()

@@ -9,13 +9,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from tbwriter import _summary, sinks
 from tbwriter._naming import MARKER_STEP
 from tbwriter._scan import FileScan, RunScan, TagScan
-from tbwriter.cli import _common, _readers, _scanning
+from tbwriter.cli import _common, _readers, _rows, _scanning, _writing
+from tbwriter.cli._visible import cell
 
 _ASK_SECS = 10.0  # an object store, for the projector's configuration
 
@@ -31,16 +30,20 @@ def inspect(
     """Show runs, files, sessions and tags, and what each of TensorBoard's readers shows of them.
 
     Of each tag: kind, points, first and last step and time, missing steps, NaN, bytes. Memory stays bounded, whatever
-    the size of the files. Exit codes: 0; 1 when a file is damaged; 2 wrong usage; 3 nothing there or not readable.
+    the size of the files. Exit codes: 0; 1 when a file is damaged; 2 wrong usage, or no such tag; 3 nothing there or
+    not readable.
     """
     options = _common.options_of(storage_options)
-    pattern = re.compile(tag or "")
-    runs = _common.runs_below(path, options)
-    damaged = False
+    pattern = _writing.pattern(tag, "--tag")
+    unreadable: list[OSError] = []
+    runs = _common.runs_below(path, options, unreadable)
+    damaged = found = False
     told: list[dict[str, Any]] = []
     out = _common.console()
     for run in _scanning.scan_all(runs, options, jobs=jobs):
-        damaged = damaged or any(file.damaged or file.error for file in run.files)
+        damaged = damaged or any(file.damaged for file in run.files)
+        unreadable += [OSError(file.error) for file in run.files if file.error]
+        found = found or bool(_chosen(run, pattern))
         embeddings = _embeddings(run, options)
         if as_json:
             told.append({**run_as_dict(run, pattern), "embeddings": embeddings})
@@ -48,6 +51,10 @@ def inspect(
             _show(out, run, pattern, embeddings)
     if as_json:
         _common.print_json({"path": path, "runs": told})
+    if not found and tag is not None:
+        raise ValueError(f"no tag in which {tag!r} is found in {path}; without --tag, all are shown")
+    if unreadable:
+        raise typer.Exit(_common.Exit.UNREADABLE)
     raise typer.Exit(_common.Exit.FOUND if damaged else _common.Exit.OK)
 
 
@@ -63,7 +70,12 @@ def _embeddings(run: RunScan, options: Mapping[str, Any] | None) -> list[dict[st
     return [{"name": name, "tensors": path, "error": ""} for name, path in found]
 
 
-def run_as_dict(run: RunScan, pattern: re.Pattern[str]) -> dict[str, Any]:
+def _chosen(run: RunScan, pattern: re.Pattern[str] | None) -> dict[str, TagScan]:
+    """Return the tags in which a pattern is found."""
+    return {name: scan for name, scan in run.tags.items() if pattern is None or pattern.search(name)}
+
+
+def run_as_dict(run: RunScan, pattern: re.Pattern[str] | None) -> dict[str, Any]:
     """Return a run for JSON."""
     return {
         "run": run.name,
@@ -73,7 +85,7 @@ def run_as_dict(run: RunScan, pattern: re.Pattern[str]) -> dict[str, Any]:
         "graphs": run.graphs,
         "values_of_further_tags": run.more_tags,
         "files": [_file_as_dict(file) for file in run.files],
-        "tags": [_tag_as_dict(run, name, scan) for name, scan in run.tags.items() if pattern.search(name)],
+        "tags": [_tag_as_dict(run, name, scan) for name, scan in _chosen(run, pattern).items()],
     }
 
 
@@ -121,80 +133,89 @@ def _tag_as_dict(run: RunScan, name: str, scan: TagScan) -> dict[str, Any]:
     }
 
 
-def _show(out: Console, run: RunScan, pattern: re.Pattern[str], embeddings: list[dict[str, str]]) -> None:
+def _show(out: Console, run: RunScan, pattern: re.Pattern[str] | None, embeddings: list[dict[str, str]]) -> None:
     size = sum(file.found.size for file in run.files)
     sessions = ", ".join(
         "none resumed" if start.step >= MARKER_STEP else f"from step {start.step}" for start in run.starts
     )
-    out.print(f"[bold]{escape(run.name)}[/bold]  {escape(run.path)}")
+    out.print(f"[bold]{cell(run.name)}[/bold]  {cell(run.path)}")
     out.print(
         f"  {len(run.files)} file{'s' * (len(run.files) != 1)}, {_common.megabytes(size)}, {run.values} values of "
         f"{len(run.tags)} tags, {len(run.starts)} session marks{f' ({sessions})' if run.starts else ''}"
         f"{', a graph' if run.graphs else ''}"
     )
     if len(run.files) > 1 or any(file.damaged or file.error for file in run.files):
-        out.print(_file_table(run))
-    tags = {name: scan for name, scan in run.tags.items() if pattern.search(name)}
+        _rows.show(out, _FILES, _file_rows(run), red=frozenset({"damage"}))
+    tags = _chosen(run, pattern)
     if tags:
-        out.print(_tag_table(run, tags))
+        _rows.show(out, _TAGS, _tag_rows(run, tags), red=frozenset())
     for embedding in embeddings:
-        out.print(f"  embedding {escape(embedding['name'])}  {escape(embedding['error'] or embedding['tensors'])}")
+        out.print(f"  embedding {cell(embedding['name'])}  {cell(embedding['error'] or embedding['tensors'])}")
     if run.more_tags:
         out.print(f"  {run.more_tags} values of further tags are not shown")
     out.print()
 
 
-def _file_table(run: RunScan) -> Table:
-    table = Table("file", "bytes", "records", "from", "to", "writer", "damage", box=None, padding=(0, 2))
+_FILES = ("file", "bytes", "records", "from", "to", "writer", "damage")
+
+
+def _file_rows(run: RunScan) -> list[list[str]]:
+    rows = []
     for file in run.files:
         damage = f"{file.damaged} places, {_common.megabytes(file.lost_bytes)} lost" if file.damaged else ""
-        table.add_row(
-            escape(file.found.name),
-            _common.megabytes(file.found.size),
-            str(file.records),
-            _moment(file.first_time),
-            _moment(file.last_time),
-            escape(file.writer),
-            f"[red]{escape(file.error or damage)}[/red]",
+        rows.append(
+            [
+                file.found.name,
+                _common.megabytes(file.found.size),
+                str(file.records),
+                _moment(file.first_time),
+                _moment(file.last_time),
+                file.writer,
+                file.error or damage,
+            ]
         )
-    return table
+    return rows
 
 
-def _tag_table(run: RunScan, tags: dict[str, TagScan]) -> Table:
-    headings = (
-        "tag",
-        "kind",
-        "points",
-        "steps",
-        "time",
-        "missing",
-        "NaN/Inf",
-        "bytes",
-        "last",
-        "Python reader",
-        "data server",
-    )
-    table = Table(*headings, box=None, padding=(0, 2))
+_TAGS = (
+    "tag",
+    "kind",
+    "points",
+    "steps",
+    "time",
+    "missing",
+    "NaN/Inf",
+    "bytes",
+    "last",
+    "Python reader",
+    "data server",
+)
+
+
+def _tag_rows(run: RunScan, tags: dict[str, TagScan]) -> list[list[str]]:
+    rows = []
     for name, scan in tags.items():
         gaps = scan.gaps
         python, data_server = _readers.shown(run, name).words
         notes = [f"{len(gaps)} gaps, the largest {gaps[0].before}..{gaps[0].after}"] if gaps else []
         if scan.backs:
             notes.append(f"back {scan.backs} times")
-        table.add_row(
-            escape(name),
-            scan.plugin or "?",
-            str(scan.points),
-            f"{scan.first_step}..{scan.last_step}",
-            _common.duration(max(scan.last_time - scan.first_time, 0.0)),
-            ", ".join(notes),
-            f"{scan.nans}/{scan.infinities}" if scan.nans or scan.infinities else "",
-            _common.megabytes(scan.bytes),
-            "" if scan.last_number is None else f"{scan.last_number:.6g}",
-            python,
-            data_server,
+        rows.append(
+            [
+                name,
+                scan.plugin or "?",
+                str(scan.points),
+                f"{scan.first_step}..{scan.last_step}",
+                _common.duration(max(scan.last_time - scan.first_time, 0.0)),
+                ", ".join(notes),
+                f"{scan.nans}/{scan.infinities}" if scan.nans or scan.infinities else "",
+                _common.megabytes(scan.bytes),
+                "" if scan.last_number is None else f"{scan.last_number:.6g}",
+                python,
+                data_server,
+            ]
         )
-    return table
+    return rows
 
 
 def _moment(seconds: float | None) -> str:

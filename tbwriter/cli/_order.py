@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import combinations, pairwise
 
+import numpy as np
+import numpy.typing as npt
+
 from tbwriter._naming import MARKER_STEP
-from tbwriter._scan import Back, FileScan, RunScan, Start, TagScan
+from tbwriter._scan import Back, Bulk, FileScan, Restart, RunScan, Start, TagScan
 from tbwriter.cli._finding import writer_of
 
 # Clocks of two nodes, and events that wait in queues, differ by less.
@@ -60,6 +63,53 @@ def is_marked(run: RunScan, back: Back) -> bool:
 def restarts(run: RunScan) -> list[Start]:
     """Return the marks that void points: all but the run's first, and those that say that nothing is voided."""
     return [start for number, start in enumerate(run.starts) if number > 0 and start.step < MARKER_STEP]
+
+
+def voids(run: RunScan) -> bool:
+    """Say whether the Python reader leaves points of a run out, since a later session voids them."""
+    return bool(run.restarts) or (not _has_version(run) and any(scan.backs for scan in run.tags.values()))
+
+
+def voided(run: RunScan, tag: str, bulk: Bulk) -> npt.NDArray[np.bool_]:
+    """Say of each point of a tag whether the Python reader leaves it out, since a later session voids it.
+
+    The mark of a restart voids the points before it that are at or after its step; where no file has a file_version,
+    steps that go back do the same within a tag.
+
+    Args:
+        run: what a scan of the whole run found; `voids` says whether there is anything to ask.
+        tag: whose points.
+        bulk: points, of the same scan or of another one.
+    """
+    if _has_version(run):
+        marks = [(start.values_before, start.step) for start in restarts(run)]
+    else:
+        marks = [(back.values_before, back.after) for back in run.tags[tag].back_examples] if tag in run.tags else []
+    if not marks:
+        return np.zeros(len(bulk.steps), np.bool_)
+    places, steps = np.array(sorted(marks), np.int64).T
+    lowest = np.minimum.accumulate(steps[::-1])[::-1]  # of a mark and those behind it
+    behind = np.searchsorted(places, bulk.where, side="right")  # the first mark behind each point
+    return np.asarray((behind < len(places)) & (bulk.steps >= lowest[np.minimum(behind, len(places) - 1)]))
+
+
+def _has_version(run: RunScan) -> bool:
+    return any(file.version for file in run.files)
+
+
+def restart_in(run: RunScan, file: FileScan) -> Restart | None:
+    """Return the mark in a file that voids the most of the points before it; None where none voids any."""
+    here = [restart for restart in run.restarts if run.files[restart.file] is file]
+    return max(here, key=lambda restart: restart.voided, default=None)
+
+
+def are_copies(first: FileScan, second: FileScan) -> bool:
+    """Say whether two files seem to hold the same."""
+    return _extent(first) == _extent(second)
+
+
+def _extent(file: FileScan) -> tuple[object, ...]:
+    return file.found.size, file.records, file.values, file.tags, file.earliest, file.latest, file.first_time
 
 
 def left_behind(run: RunScan, scan: TagScan) -> Start | None:

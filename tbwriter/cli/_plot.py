@@ -7,19 +7,27 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from tbwriter import _scan
-from tbwriter._scan import Bulk
+from tbwriter._scan import Bulk, RunScan
 from tbwriter._tree import Directory
-from tbwriter.cli import _common, _saving, _writing
+from tbwriter.cli import _common, _fonts, _order, _saving, _writing
 from tbwriter.cli._curves import Curve, Smoothing
+from tbwriter.cli._damage import Damage
+from tbwriter.cli._visible import visible
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MOST_TAGS = 64
 _COLUMNS = 3
+_MOST_NAMES = 20
+"""Runs that a legend names: more would cover the curves."""
 _ENDINGS = (".png", ".svg", ".pdf")
 
 
@@ -49,17 +57,21 @@ def plot(
 ) -> None:
     r"""Draw curves over all runs, a panel for each tag, into a picture.
 
-    All points are drawn, not the sample that TensorBoard keeps; long curves by the smallest and largest of neighbours.
+    All points are drawn, not the sample that TensorBoard keeps, but for those that a restart voids; long curves by the
+    smallest and largest of neighbours.
     Of several paths, a run is called by its path and its name below it, for --run too.
-    Needs `pip install 'tbwriter\[plots]'`. Exit codes: 0; 2 wrong usage, or no such tag; 3 nothing there, not readable
-    or not writable.
+    Needs `pip install 'tbwriter\[plots]'`. Exit codes: 0; 1 a file is damaged; 2 wrong usage, or no such tag; 3 nothing
+    there, not readable or not writable.
     """
     options = _common.options_of(storage_options)
     tags, runs = _writing.pattern(tag, "--tag"), _writing.pattern(run, "--run")
+    damage = Damage()
     while True:
-        _draw(paths, output, tags, runs, smoothing, log, x, options)
+        _draw(paths, output, tags, runs, smoothing, log, x, options, damage)
         if every is None:
+            damage.end()
             return
+        damage.say()
         _common.say(f"{time.strftime('%H:%M:%S')}  {output}")
         time.sleep(every)
 
@@ -73,6 +85,7 @@ def _draw(
     log: bool,
     axis: Axis,
     options: Mapping[str, Any] | None,
+    damage: Damage,
 ) -> None:
     below = {name: run for path in paths for name, run in _named_runs(path, len(paths) > 1, options)}
     chosen = {name: run for name, run in below.items() if runs is None or runs.search(name)}
@@ -81,7 +94,12 @@ def _draw(
     panels: dict[str, dict[str, tuple[Curve, Curve]]] = {}
     with _common.progress("reading", _common.size_of(list(chosen.values()))) as advance:
         for name, run in chosen.items():
-            for tag, curves in _curves_of(run, tags, smoothing, axis, options, advance).items():
+            found, scan = _curves_of(run, tags, smoothing, axis, options, advance)
+            damage.see(scan)
+            for file in scan.files:
+                if file.error is not None:
+                    raise OSError(f"{file.found.path} cannot be read: {file.error}")
+            for tag, curves in found.items():
                 panels.setdefault(tag, {})[name] = curves
     if not panels:
         raise ValueError(f"no scalars of such a tag in {', '.join(paths)}; `tbwriter inspect` lists the tags")
@@ -102,9 +120,28 @@ def _curves_of(
     smoothing: float,
     axis: Axis,
     options: Mapping[str, Any] | None,
-    advance: Any,
-) -> dict[str, tuple[Curve, Curve]]:
-    """Return of each tag of a run the curve and the smoothed curve."""
+    advance: Callable[[int], None],
+) -> tuple[dict[str, tuple[Curve, Curve]], RunScan]:
+    """Return of each tag of a run the curve and the smoothed curve, of the points that no later session voids.
+
+    And what the run holds.
+    """
+    found, scan = _read(run, tags, smoothing, axis, options, advance, None)
+    if found and _order.voids(scan):  # what a later session voids is known at the end alone
+        found, scan = _read(run, tags, smoothing, axis, options, lambda _bytes: None, scan)
+    return found, scan
+
+
+def _read(
+    run: Directory,
+    tags: re.Pattern[str] | None,
+    smoothing: float,
+    axis: Axis,
+    options: Mapping[str, Any] | None,
+    advance: Callable[[int], None],
+    known: RunScan | None,
+) -> tuple[dict[str, tuple[Curve, Curve]], RunScan]:
+    """Return as `_curves_of`, without the points that are voided as far as is known, and what the run holds."""
     found: dict[str, tuple[Curve, Curve, Smoothing]] = {}
     begin: float | None = None
 
@@ -112,16 +149,21 @@ def _curves_of(
         nonlocal begin
         if bulk.scan.plugin != "scalars" or (tags is not None and not tags.search(tag)):
             return
-        if begin is None:
-            begin = float(bulk.times[0])
+        left = slice(None) if known is None else ~_order.voided(known, tag, bulk)
+        numbers = bulk.numbers[left]
+        xs = (bulk.steps if axis is Axis.STEP else bulk.times)[left].astype(np.float64)
+        if not len(xs):
+            return
+        if axis is Axis.RELATIVE:
+            begin = float(xs[0]) if begin is None else begin
+            xs = xs - begin
         plain, smooth, smoother = found.setdefault(tag, (Curve(), Curve(), Smoothing(smoothing)))
-        xs = bulk.steps if axis is Axis.STEP else bulk.times if axis is Axis.WALL else bulk.times - begin
-        for x, y in zip(xs.tolist(), bulk.numbers.tolist(), strict=True):
+        for x, y in zip(xs.tolist(), numbers.tolist(), strict=True):
             plain.add(x, y)
             smooth.add(x, smoother(y))
 
-    _scan.scan(run.path, run.run, run.event_files, options, advance, observe)
-    return {tag: (plain, smooth) for tag, (plain, smooth, _) in found.items()}
+    scan = _scan.scan(run.path, run.run, run.event_files, options, advance, observe)
+    return {tag: (plain, smooth) for tag, (plain, smooth, _) in found.items()}, scan
 
 
 def _ending(target: _saving.Output) -> str:
@@ -149,32 +191,48 @@ def _picture(
     smoothing: float,
 ) -> None:
     try:
+        import matplotlib as mpl
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as exc:
         raise ImportError("plot needs matplotlib; install it with: pip install 'tbwriter[plots]'") from exc
     columns = min(_COLUMNS, len(panels))
     rows = math.ceil(len(panels) / columns)
-    figure = Figure(figsize=(5.2 * columns, 3.4 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    for number, (tag, runs) in enumerate(panels.items()):
-        axes = figure.add_subplot(rows, columns, number + 1)
-        for index, (run, (plain, smooth)) in enumerate(runs.items()):
-            colour = f"C{index % 10}"
-            if smoothing:
-                axes.plot(plain.xs, plain.ys, color=colour, alpha=0.25, linewidth=0.8)
-            axes.plot(smooth.xs, smooth.ys, color=colour, linewidth=1.4, label=run)
-        # Names are shown as they are, not as formulas.
-        axes.set_title(tag.replace("$", r"\$"), fontsize=10)
-        axes.set_xlabel(
-            {Axis.STEP: "step", Axis.RELATIVE: "seconds", Axis.WALL: "seconds since 1970"}[axis], fontsize=8
-        )
-        axes.tick_params(labelsize=8)
-        axes.grid(alpha=0.3)
-        if log:
-            axes.set_yscale("log")
-        if len(runs) > 1 or next(iter(runs)) != ".":
-            axes.legend(fontsize=7)
+    texts = {text for tag, runs in panels.items() for text in (tag, *runs)}
     # A picture that is looked at while it is drawn anew is never half there.
-    with target.new_file() as path:
+    with mpl.rc_context({"font.family": _fonts.for_texts(texts)}), _fonts.quiet(), target.new_file() as path:
+        figure = Figure(figsize=(5.2 * columns, 3.4 * rows), layout="constrained")
+        FigureCanvasAgg(figure)
+        for number, (tag, runs) in enumerate(panels.items()):
+            axes = figure.add_subplot(rows, columns, number + 1)
+            # Names are shown as they are, not as formulas.
+            axes.set_title(_name(tag), fontsize=10)
+            axes.set_xlabel(
+                {Axis.STEP: "step", Axis.RELATIVE: "seconds", Axis.WALL: "seconds since 1970"}[axis], fontsize=8
+            )
+            axes.tick_params(labelsize=8)
+            axes.grid(alpha=0.3)
+            if log:
+                axes.set_yscale("log")
+            _panel(axes, runs, smoothing)
         figure.savefig(path, format=ending, dpi=120)
+
+
+def _panel(axes: Axes, runs: Mapping[str, tuple[Curve, Curve]], smoothing: float) -> None:
+    """Draw the curves of one tag."""
+    for index, (run, (plain, smooth)) in enumerate(runs.items()):
+        colour = f"C{index % 10}"
+        marker = "o" if len(smooth.xs) == 1 else None  # of one point there is no line
+        if smoothing and marker is None:
+            axes.plot(plain.xs, plain.ys, color=colour, alpha=0.25, linewidth=0.8)
+        label = _name(run) if index < _MOST_NAMES else None
+        axes.plot(smooth.xs, smooth.ys, color=colour, linewidth=1.4, marker=marker, markersize=4, label=label)
+    if len(runs) > 1 or next(iter(runs)) != ".":
+        more = len(runs) - _MOST_NAMES
+        axes.legend(fontsize=7, title=f"and {more} more runs" if more > 0 else None, title_fontsize=7)
+
+
+def _name(text: str) -> str:
+    # A label that begins with an underscore is left out of the legend.
+    shown = visible(text).replace("$", r"\$")
+    return f"\N{ZERO WIDTH SPACE}{shown}" if shown.startswith("_") else shown

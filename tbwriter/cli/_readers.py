@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from tbwriter._left import Left
 from tbwriter._repair import SCALARS_OF_BOTH
 from tbwriter._scan import FileScan, RunScan, TagScan
 from tbwriter.cli import _order
@@ -22,24 +23,35 @@ _WITHOUT_POINTS = {"hparams", "custom_scalars"}
 _WITHOUT_DASHBOARD = {"tensor"}  # of SummaryWriter.add_tensor
 
 
-class Shown(NamedTuple):
-    """How many points of a tag each reader shows, None for all; and why it shows none, or not all."""
+class Share(NamedTuple):
+    """What one reader shows of a tag: how many points, None for a number that is not known or for all; and why.
 
-    python: int | None
-    python_why: str
-    data_server: int | None
-    data_server_why: str
+    A number may be the most that it can be, where a reader drew a sample before a restart voided some of it.
+    """
+
+    points: int | None
+    why: str
+    at_most: bool = False
+
+    @property
+    def words(self) -> str:
+        """The same in words."""
+        if self.points is None:
+            return f"not all: {self.why}" if self.why else "all"
+        why = f": {self.why}" if self.why else ""
+        return f"nothing{why}" if self.points == 0 else f"{'at most ' * self.at_most}{self.points} of them{why}"
+
+
+class Shown(NamedTuple):
+    """What each reader shows of a tag."""
+
+    python: Share
+    data_server: Share
 
     @property
     def words(self) -> tuple[str, str]:
-        """What each reader shows, in words: the Python one, the data server."""
-        return _words(self.python, self.python_why), _words(self.data_server, self.data_server_why)
-
-
-def _words(points: int | None, why: str) -> str:
-    if points is None:
-        return f"not all: {why}" if why else "all"
-    return f"nothing: {why}" if points == 0 else f"{points} of them" if not why else f"{points} of them: {why}"
+        """The same in words: the Python one, the data server."""
+        return self.python.words, self.data_server.words
 
 
 def shown(run: RunScan, tag: str) -> Shown:
@@ -47,17 +59,42 @@ def shown(run: RunScan, tag: str) -> Shown:
     scan = run.tags[tag]
     why = _hidden_in_both(scan)
     if why:
-        return Shown(0, why, 0, why)
+        return Shown(Share(0, why), Share(0, why))
     hidden = hidden_by_data_server(scan)
     visible = scan.points - hidden
-    lost = list(_lost(run, tag))
-    form = why_hidden_by_data_server(scan) if hidden else ""
-    return Shown(
-        _sample(KEPT_PYTHON.get(scan.plugin), scan.points),
+    lost, voided = list(_lost(run, tag)), list(_voided(run, scan))
+    python = _share(
+        scan,
         _in_words(python for python, _ in lost),
-        0 if not visible else _sample(KEPT_DATA_SERVER.get(scan.plugin), visible) or (visible if hidden else None),
-        _in_words([form, *(data_server for _, data_server in lost)]),
+        _in_words(python for python, _ in voided),
+        scan.python,
+        KEPT_PYTHON.get(scan.plugin),
     )
+    if not hidden:
+        data_server = _share(
+            scan,
+            _in_words(data_server for _, data_server in lost),
+            _in_words(data_server for _, data_server in voided),
+            scan.data_server,
+            KEPT_DATA_SERVER.get(scan.plugin),
+        )
+    else:
+        form = why_hidden_by_data_server(scan)
+        more = [data_server for _, data_server in (*lost, *voided)]
+        shows = min(visible, KEPT_DATA_SERVER.get(scan.plugin, visible))
+        data_server = Share(None if visible and any(more) else shows, _in_words([form, *more]))
+    return Shown(python, data_server)
+
+
+def _share(scan: TagScan, lost: str, voided: str, left: Left | None, kept: int | None) -> Share:
+    """Return what a reader shows that has `left` of the points, and keeps a sample of `kept`."""
+    why = _in_words([lost, voided])
+    if lost or (voided and left is None):
+        return Share(None, why)
+    points, most = (left.points, left.most) if voided and left is not None else (scan.points, scan.points)
+    shows = points if kept is None else min(points, kept)
+    at_most = voided != "" and shows > 0 and kept is not None and most > kept
+    return Share(None, "") if shows == scan.points and not at_most else Share(shows, why, at_most)
 
 
 def _in_words(reasons: Iterable[str]) -> str:
@@ -89,7 +126,7 @@ def repeats(scan: TagScan) -> bool:
 def _lost(run: RunScan, tag: str) -> Iterator[tuple[str, str]]:
     """Yield for the Python reader and the data server what keeps them from points of the files, "" for nothing.
 
-    How many points that are would take all steps to say, and memory for them.
+    How many points that are is not known.
     """
     scan = run.tags[tag]
     before = 0
@@ -101,6 +138,12 @@ def _lost(run: RunScan, tag: str) -> Iterator[tuple[str, str]]:
         return
     if scan.other_plugins:
         yield "values of two kinds", "values of two kinds"
+
+
+def _voided(run: RunScan, scan: TagScan) -> Iterator[tuple[str, str]]:
+    """Yield for both readers, as `_lost`, why later points or marks void earlier ones: how many is known."""
+    if scan.plugin in _WITHOUT_POINTS:
+        return
     if scan.voided:
         yield "a restart voids points", ""
     if repeats(scan):
@@ -131,7 +174,3 @@ def _hidden_in_both(scan: TagScan) -> str:
     if scan.metadata is not None and scan.metadata.version:
         return f"plugin data of version {scan.metadata.version}, want 0"
     return ""
-
-
-def _sample(kept: int | None, points: int) -> int | None:
-    return kept if kept is not None and points > kept else None

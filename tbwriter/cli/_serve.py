@@ -34,10 +34,14 @@ def serve(
     3 nothing there, not readable, or TensorBoard is not installed.
     """
     options = _common.options_of(storage_options)
-    runs = _common.runs_below(path, options)
+    place = sinks.normalise(path)
+    if sinks.is_file(place, options):  # of which TensorBoard shows nothing
+        _common.say(f"{path} is a file; TensorBoard takes its directory")
+        place = place.rpartition("/")[0] or "/"
+    runs = _common.runs_below(place, options)
     scans = list(_scanning.scan_all(runs, options, what="looking"))
     flags, reasons = suitable_flags(scans)
-    command = ["tensorboard", "--logdir", sinks.normalise(path), "--host", host, "--port", str(port), *flags]
+    command = ["tensorboard", "--logdir", place, "--host", host, "--port", str(port), *flags]
     if as_json:
         _common.print_json({"command": command, "reasons": reasons})
         return

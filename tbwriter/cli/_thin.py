@@ -26,7 +26,7 @@ _MOST_TRIES = 6
 def thin(
     path: _common.Path,
     output: _writing.Output = None,
-    every: Annotated[int | None, typer.Option(min=1, help="Keep a point of each N of a tag; see below.")] = None,
+    every: Annotated[int | None, typer.Option(min=1, help="Keep a point of each N of a tag; as said above.")] = None,
     budget: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="Choose N so that each run's files hold at most this: 100MB, 2GB."),

@@ -53,6 +53,18 @@ FOUND = {
     "mark-that-voids-nothing": ["steps-back"],
     "mark-too-late": ["steps-back"],
     "marked": [],
+    "two-trainings": ["restart-voids-most"],
+    "begun-early": ["restart-voids-most"],
+    "two-writers-marked": ["several-writers"],
+    "copies": ["note:copies"],
+    "copies-unmarked": ["copies"],
+    "names-marked": ["names-sort-wrong"],
+    "voided-samples": ["restart-voids-most"],
+    "texts": ["note:more-points-than-shown"],
+    "plain": ["not-an-event-file"],
+    "gzip": ["not-an-event-file"],
+    "nan-from": ["note:not-finite"],
+    "mindspore-beside": ["note:mindspore-format"],
     "stale": ["stale-after-restart"],
     "repeated": ["note:repeated-steps"],
     "many": ["note:more-points-than-shown"],
@@ -131,6 +143,33 @@ def test_the_directory_beside_the_event_files_is_told(tbwriter_command, tmp_path
     assert str(tmp_path / "job" / "logs") in finding["fix"]
 
 
+def test_a_file_is_no_log_directory(tbwriter_command, tmp_path):
+    (path,) = put(tmp_path / "run", "good").iterdir()
+    (finding,) = tbwriter_command("doctor", path, "--json").json["findings"]
+    assert finding["code"] == "file-as-logdir"
+    assert finding["fix"] == f"tensorboard --logdir {tmp_path / 'run'}"
+
+
+def test_another_kind_of_file_is_not_told_to_be_written_nor_to_be_repaired(tbwriter_command, tmp_path):
+    (tmp_path / "plain.txt").write_bytes(b"some text\n")
+    findings = tbwriter_command("doctor", tmp_path / "plain.txt", "--json").json["findings"]
+    assert [finding["code"] for finding in findings] == ["file-as-logdir", "not-an-event-file"]
+    assert not any("repair" in finding["fix"] for finding in findings)
+
+
+def test_only_near_places_are_told_and_few_of_them(tbwriter_command, tmp_path):
+    empty = tmp_path / "a" / "b" / "c" / "empty"
+    empty.mkdir(parents=True)
+    for number in range(9):
+        put(tmp_path / "a" / f"other{number}", "good")
+    (finding,) = tbwriter_command("doctor", empty, "--json").json["findings"]
+    assert finding["code"] == "no-event-file"
+    (finding,) = tbwriter_command("doctor", empty.parent, "--json").json["findings"]
+    assert finding["code"] == "wrong-level"
+    assert finding["fix"].count("other") == 4
+    assert "--logdir" not in finding["fix"]
+
+
 def test_an_empty_place_is_told(doctor):
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
         assert doctor(place) == ["no-event-file"]
@@ -173,7 +212,26 @@ def test_a_file_without_permission_is_told(doctor, as_nobody):
 
 def test_a_directory_without_permission_is_told(doctor, as_nobody):
     put(as_nobody / "run", "good").chmod(0)
-    assert "unreadable" in doctor(as_nobody)
+    assert doctor(as_nobody) == ["unreadable"]
+    assert doctor(as_nobody / "run") == ["unreadable"]
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify", "cat"])
+@pytest.mark.parametrize("locked", ["run", "place", "file", "one of two"])
+def test_what_may_not_be_read_is_not_told_to_be_absent(tbwriter_command, as_nobody, command, locked):
+    run = put(as_nobody / "run", "good")
+    if locked == "file":
+        next(run.iterdir()).chmod(0)
+    elif locked == "one of two":
+        put(as_nobody / "other", "good")
+        run.chmod(0)
+    else:
+        run.chmod(0)
+    answer = tbwriter_command(command, run / "below" if locked == "place" else as_nobody)
+    assert answer.code == 3
+    assert "Permission denied" in answer.err + answer.out
+    assert "no event file" not in answer.err
+    assert ("loss" in answer.out or "good" in answer.out) == (locked == "one of two")
 
 
 # ---- live runs

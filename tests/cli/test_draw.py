@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 import signal
 import subprocess
 import sys
@@ -12,12 +13,12 @@ import xml.etree.ElementTree as ET
 import fsspec
 import numpy as np
 import pytest
-from damaged import put
+from damaged import NAME, put, scalar, start, version
 from hypothesis import given
 from hypothesis import strategies as st
 from waiting import wait_until
 
-from tbwriter import SummaryWriter
+from tbwriter import SummaryWriter, _scan, _tree
 
 
 @pytest.fixture
@@ -144,6 +145,111 @@ def test_a_tag_that_is_not_there_is_told(tbwriter_command, runs, tmp_path):
     answer = tbwriter_command("plot", runs, "-o", tmp_path / "x.png", "--tag", "nothing")
     assert answer.code == 2
     assert "tbwriter inspect" in answer.err
+
+
+def curve(svg):
+    """Heights of the vertices of the last curve of a picture."""
+    path = next(iter(reversed(drawn(svg))))
+    return [float(y) for y in re.findall(r"[ML] \S+ (\S+)", path)]
+
+
+def drawn(svg):
+    name = "{http://www.w3.org/2000/svg}"
+    groups = [g for g in ET.fromstring(svg).iter(f"{name}g") if (g.get("id") or "").startswith("line2d")]
+    return [p.get("d") for g in groups for p in g.findall(f"{name}path") if "#1f77b4" in (p.get("style") or "")]
+
+
+def test_one_point_is_drawn_too(tbwriter_command, tmp_path):
+    pytest.importorskip("matplotlib")
+    with SummaryWriter(tmp_path / "run") as writer:
+        writer.add_scalar("loss", 1.0, 1)
+    out = tmp_path / "x.svg"
+    assert tbwriter_command("plot", tmp_path / "run", "-o", out).code == 0
+    markers = re.findall(r"<use [^>]*#1f77b4", out.read_text())
+    assert len(markers) == 1
+
+
+def test_a_legend_names_some_runs_and_says_how_many_there_are(tbwriter_command, tmp_path):
+    pytest.importorskip("matplotlib")
+    for number in range(25):
+        with SummaryWriter(tmp_path / "runs" / f"_run{number:02}") as writer:
+            writer.add_scalar("loss", 1.0, 1)
+            writer.add_scalar("loss", 2.0, 2)
+    out = tmp_path / "x.svg"
+    assert tbwriter_command("plot", tmp_path / "runs", "-o", out).code == 0
+    named = re.findall(r"<!-- \W*(_run\d\d) -->", out.read_text())
+    assert named == [f"_run{number:02}" for number in range(20)]
+    assert "and 5 more runs" in out.read_text()
+
+
+def test_names_in_any_script_give_no_warnings_but_a_line_where_no_font_has_them(tbwriter_command, tmp_path, recwarn):
+    pytest.importorskip("matplotlib")
+    from tbwriter.cli import _fonts
+
+    for name in ("\u8bad\u7ec3", "\U0010fffd private"):  # the second no font has
+        with SummaryWriter(tmp_path / "runs" / name) as writer:
+            writer.add_scalar("loss", 1.0, 1)
+    _fonts._told.clear()
+    answer = tbwriter_command("plot", tmp_path / "runs", "-o", tmp_path / "x.png")
+    assert answer.code == 0
+    assert answer.err.count("no installed font") == 1
+    assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]
+
+
+@pytest.mark.parametrize("command", ["plot -o x.svg", "tail --once"])
+@pytest.mark.parametrize(("case", "places"), [("bad-length", 1), ("torn-tail", 1), ("good", 0)])
+def test_damage_is_told_and_ends_with_1(tbwriter_command, tmp_path, monkeypatch, command, case, places):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    name, *more = command.split()
+    answer = tbwriter_command(name, put(tmp_path / "run", case), *more)
+    assert answer.code == (1 if places else 0)
+    assert ("1 damaged place, " in answer.err) == bool(places)
+
+
+@pytest.mark.parametrize("axis", ["step", "relative"])
+@pytest.mark.parametrize("case", ["marked", "begun-early", "two-trainings", "back-no-version"])
+def test_plot_and_tail_leave_out_what_a_restart_voids(tbwriter_command, tmp_path, case, axis):
+    """As the Python reader: tests/integration holds that against TensorBoard."""
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "x.svg"
+    place = put(tmp_path / "run", case)
+    assert tbwriter_command("plot", place, "-o", out, "--smoothing", 0, "--x", axis).code == 0
+    (run,) = tbwriter_command("inspect", place, "--json").json["runs"]
+    left = {"marked": 8, "begun-early": 6, "two-trainings": 3, "back-no-version": 8}[case]
+    heights = curve(out.read_text())
+    assert len(heights) == left
+    assert heights == sorted(heights, reverse=True)  # the values grow with the steps
+    if case != "back-no-version":
+        assert run["tags"][0]["python_reader"].startswith(f"{left} of them")
+        (line,) = tbwriter_command("tail", place, "--once").out.splitlines()[1:]
+        assert line.split()[-3] == str(left)
+
+
+def test_points_are_voided_as_the_python_readers_rule_says(tmp_path):
+    rows = [("mark", 0), 0, 1, 2, 3, ("mark", 2), 2, 3, 4, 9, ("mark", 8), ("mark", 4), 4, 5]
+    parts, want, marks = [version()], [], 0
+    for row in rows:
+        if isinstance(row, int):
+            parts.append(scalar(row, 1.0))
+            want.append((row, False))
+        else:
+            parts.append(start(row[1], 1.0))
+            want = [(step, gone or (marks > 0 and step >= row[1])) for step, gone in want]
+            marks += 1
+    (tmp_path / NAME.format(second=1, pid=1)).write_bytes(b"".join(parts))
+    (run,) = [directory for directory in _tree.walk(str(tmp_path)) if directory.event_files]
+    from tbwriter.cli import _order
+
+    found = []
+
+    def read(observe):
+        return _scan.scan(run.path, run.run, run.event_files, observe=observe)
+
+    known = read(lambda _tag, _bulk: None)
+    read(lambda tag, bulk: found.extend(zip(bulk.steps, _order.voided(known, tag, bulk), strict=True)))
+    assert found == want
+    assert _order.voids(known)
 
 
 def test_smoothing_is_tensorboards():

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -57,6 +58,53 @@ def test_inspect_takes_tags_by_pattern(tbwriter_command, runs):
     assert [tag["tag"] for tag in first["tags"]] == ["loss"]
 
 
+ODD = "odd\x1b[2J\x9b1m\nline\u202e"
+LONG = "train/a_module_of_many/layer_{}/attention/query/key/value/loss"
+
+
+@pytest.fixture
+def odd(tmp_path_factory):
+    """A run and tags whose names would steer a terminal, or differ in their midst alone; its end is torn."""
+    run = tmp_path_factory.mktemp("odd") / ODD
+    with SummaryWriter(run) as writer:
+        for tag in (ODD, LONG.format(10), LONG.format(11)):
+            writer.add_scalar(tag, 0.5, 1, 1000.0)
+    with next(run.iterdir()).open("ab") as file:
+        file.write(b"\x05\0\0")
+    return run.parent
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_inspect_is_readable_at_any_width(tbwriter_command, runs, odd, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    for place in (runs, odd):
+        out = re.sub(r"\x1b\[[\d;]*m", "", tbwriter_command("inspect", place).out)
+        rows = [row.strip() for row in out.splitlines()]
+        assert max(map(len, rows)) <= columns
+        assert "\N{HORIZONTAL ELLIPSIS}" not in out
+        whole = "".join(rows)
+        for tag in ("loss", "note/text_summary") if place == runs else (LONG.format(10), LONG.format(11)):
+            assert tag in whole
+        for words in ("scalars", "1..1" if place == odd else "0..70", "reader", "all"):
+            assert words in whole
+
+
+@pytest.mark.parametrize("command", ["inspect", "doctor", "verify", "tail --once", "cat", "inspect --json"])
+def test_names_do_not_steer_the_terminal(tbwriter_command, odd, command):
+    name, *more = command.split()
+    answer = tbwriter_command(name, odd, *more)
+    for text in (answer.out, answer.err):
+        assert not set(text) & {"\x1b", "\x9b", "\u202e"}
+    assert "odd" in answer.out
+    if name == "cat":
+        assert answer.lines[0]["run"] == ODD
+    elif more == ["--json"]:
+        assert answer.json["runs"][0]["run"] == ODD
+    else:
+        assert r"odd\x1b[2J\x9b1m\nline\u202e" in answer.out
+
+
 LOST = ("repeated", "back", "marked", "bad-data")
 
 
@@ -65,10 +113,14 @@ def test_inspect_says_which_reader_hides_what(tbwriter_command, tmp_path):
     for case in ("double", "double-later", "no-metadata", "many", "late-metadata", *LOST):
         (run,) = tbwriter_command("inspect", put(tmp_path / case, case), "--json").json["runs"]
         shown[case] = (run["tags"][0]["python_reader"], run["tags"][0]["data_server"])
+    back = "steps go back, and the points at and after them go"
     assert shown == {
-        "repeated": ("all", "not all: 1 earlier value of a step that comes again"),
-        "back": ("all", "not all: steps go back, and the points at and after them go"),
-        "marked": ("not all: a restart voids points", "not all: steps go back, and the points at and after them go"),
+        "repeated": ("all", "10 of them: 1 earlier value of a step that comes again"),
+        "back": ("all", f"8 of them: {back}"),
+        "marked": (
+            "8 of them: a restart voids points",
+            "8 of them: steps go back, and the points at and after them go",
+        ),
         "bad-data": ("not all: nothing behind the damage in a file", "not all: damaged values as if they were good"),
         "double": ("all", "nothing: scalars stored as DT_DOUBLE of rank 0"),
         "double-later": ("all", "5 of them: scalars stored as DT_DOUBLE of rank 0"),
@@ -182,9 +234,59 @@ def test_a_few_bytes_that_stand_for_a_huge_array_take_no_memory(tbwriter_command
 
 
 def test_cat_steps_over_damage(tbwriter_command, tmp_path):
-    assert [line["step"] for line in tbwriter_command("cat", put(tmp_path, "bad-length")).lines] == [
-        0, 1, 2, 3, 4, 6, 7, 8, 9,
-    ]  # fmt: skip
+    answer = tbwriter_command("cat", put(tmp_path, "bad-length"))
+    assert [line["step"] for line in answer.lines] == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+    assert answer.code == 1
+    assert "1 damaged place" in answer.err
+
+
+@pytest.mark.parametrize(("case", "words"), [("plain", "no event file"), ("gzip", "gunzip"), ("bad-data", "repair")])
+def test_verify_tells_what_can_be_repaired_from_what_is_no_event_file(tbwriter_command, tmp_path, case, words):
+    answer = tbwriter_command("verify", put(tmp_path, case))
+    assert answer.code == 1
+    assert words in answer.out
+    assert ("--in-place" in answer.out) == (case == "bad-data")
+
+
+@pytest.mark.parametrize("command", ["inspect", "cat", "tail --once"])
+@pytest.mark.parametrize(
+    ("pattern", "words"), [("(", "no regular expression"), ("nosuch", "no tag in which 'nosuch' is found")]
+)
+def test_a_pattern_that_is_none_or_finds_nothing_ends_with_2(tbwriter_command, runs, command, pattern, words):
+    name, *more = command.split()
+    answer = tbwriter_command(name, runs, *more, "--tag", pattern)
+    assert answer.code == 2
+    assert words in " ".join(answer.err.replace("\u2502", " ").split())
+
+
+def test_a_kind_of_which_there_is_nothing_is_told(tbwriter_command, runs):
+    answer = tbwriter_command("cat", runs, "--kind", "nonsense")
+    assert answer.code == 2
+    assert "histograms" in answer.err
+    assert tbwriter_command("cat", runs, "--from-step", 1000).code == 0
+
+
+def test_cat_prints_what_the_reader_gives(tbwriter_command, tmp_path):
+    """Scalars go by a faster way than through the reader; here many of them, with others between."""
+    with SummaryWriter(tmp_path) as writer:
+        for step in range(50):
+            writer.add_metrics({"a": step / 3, "b": [math.nan, math.inf, -math.inf, 1e-30][step % 4]}, step)
+            writer.add_scalar("c", -step, 3 * step, 1e9 + step / 7)
+            if step % 20 == 0:
+                writer.add_histogram("a/h", np.arange(step + 2.0), step)
+                writer.add_text("t", "words", step)
+    want = [
+        (event.step, event.wall_time, value.tag, value.plugin, repr(value.data))
+        for event in tbwriter.read_events(tmp_path)
+        for value in event.values
+    ]
+    words = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+    found = []
+    for line in tbwriter_command("cat", tmp_path).lines:
+        data = line["value"]
+        data = np.array(data) if isinstance(data, list) else words.get(data, data) if isinstance(data, str) else data
+        found.append((line["step"], line["wall_time"], line["tag"], line["kind"], repr(data)))
+    assert found == want
 
 
 # ---- all of them

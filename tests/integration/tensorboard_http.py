@@ -92,6 +92,11 @@ class TensorBoard:
         finally:
             connection.close()
 
+    def reloaded(self):
+        """Say whether the log directory was looked at, for one that cannot be."""
+        told = self._told()
+        return bool(self.runs()) or "is not a directory" in told or "is not a prefix" in told
+
     def runs(self):
         """Return the names of all runs."""
         return self.get("/data/runs")

@@ -35,6 +35,9 @@ class Seen:
         except (AssertionError, ValueError):  # an error of the server, or words among the numbers
             return None
 
+    def texts(self, tag="loss"):
+        return self._tensorboard.texts(self._run, tag) if self.listed else []
+
     def __repr__(self):
         return f"{self.case}: listed {self.listed}, shown {self.shown_anywhere()}, loss {self.curve()}"
 
@@ -45,7 +48,7 @@ class Seen:
 
     def shown_anywhere(self):
         plugins = ("scalars", "histograms", "text")
-        return self.listed and [plugin for plugin in plugins if self._tensorboard.tags(plugin, self._run)]
+        return [plugin for plugin in plugins if self.listed and self._tensorboard.tags(plugin, self._run)]
 
 
 def good(seen):
@@ -63,6 +66,15 @@ def dropped(seen):
 
 def both(seen):
     return seen.curve() == [(step, float(step)) for step in STEPS] + [(step, step + 100.0) for step in (5, 6, 7)]
+
+
+def new(steps):
+    """The values of a session that began again, and no others."""
+    return lambda seen: seen.curve() == [(step, step + 100.0) for step in steps]
+
+
+def twenty_texts(seen):
+    return len(seen.texts()) == 20
 
 
 BEHIND = "shows nothing of this file behind the first of them"
@@ -107,6 +119,17 @@ CLAIMS = {
         lambda seen: seen.steps == [5, 6, 7, 8, 9, 0, 1, 2, 3, 4]
     ),
     "drops the points of the first at and after the steps of the second": lambda seen: seen.steps == [0, 1, 2, 3, 4],
+    "shows the last file's points alone from step 0 on: its mark voids the others'": new(range(5)),
+    "reads them in this order, and leaves out of the first what the mark in the second voids": cut,
+    "leaves out the points that the mark of its start voids": new(range(3)),
+    "shows the points once: the mark in the second voids those of the first": good,
+    "shows these points as NaN or infinite; no line can be drawn through them": lambda seen: (
+        seen.curve() == [(step, float(step)) for step in range(5)] + [(step, "nan") for step in range(5, 10)]
+    ),
+    "shows the event files alone": good,
+    "shows nothing of it": lambda seen: not seen.shown_anywhere(),
+    "shows all of them": twenty_texts,
+    "keeps a random 10 of them, and the last": twenty_texts,  # sampling is off here
     "draws a line that runs back: the old points stay beside the new ones": both,
     "drops the old points at and after the step, tag by tag": dropped,
     "drops the old points from step 8 on; those before stay beside the new ones": (
@@ -122,7 +145,22 @@ CLAIMS = {
     "shows nothing of them: their names lack 'tfevents', and the records are others": lambda seen: not seen.listed,
     "keeps a random 1000 of them, and the last": lambda seen: len(seen.steps) > 1000,
 }
-EXPLAINED = {"back-no-version": {"drops points of a tag at and after the step, when its steps go back": dropped}}
+LEFT = "drops the old points at and after the step, tag by tag"
+THROUGH = "draws one curve that runs through the points of all files, one after the other"
+
+
+def early(seen):
+    return seen.curve() == [(0, 0.0), (1, 1.0), (2, 2.0), (3, 103.0), (4, 104.0), (5, 105.0)]
+
+
+EXPLAINED = {
+    "back-no-version": {"drops points of a tag at and after the step, when its steps go back": dropped},
+    "two-trainings": {LEFT: new(range(3))},
+    "voided-samples": {LEFT: new(range(3))},
+    "begun-early": {LEFT: early, "leaves out the points that the mark of its start voids": early},
+    "copies": {"shows the last value of a step alone": good},
+    "copies-unmarked": {THROUGH: lambda seen: seen.steps == STEPS * 2, "shows the last value of a step alone": good},
+}
 
 
 def diagnose(place):
@@ -179,6 +217,8 @@ NO_CURVE = {
     "no-plugin",
     "mindspore",
     "name",
+    "nan-from",
+    "texts",
 }
 
 
@@ -206,9 +246,31 @@ def test_inspect_says_all_where_the_reader_shows_all_and_nowhere_else(tensorboar
             return good == points == len(curve)
         if words.startswith("nothing"):
             return not curve
+        if words[0].isdigit():
+            return int(words.split()[0]) == len(curve)
         return len(curve) > 0 and (good < points or good < len(curve))
 
     wait_until(as_said, within=60, every=0.2, what=lambda: f"{words!r} of {points} points: {last}")
+
+
+@pytest.mark.readers
+@pytest.mark.parametrize("reader", LOAD_FAST)
+def test_a_file_as_log_directory_shows_no_run_where_its_directory_does(reader, tmp_path):
+    from typer.testing import CliRunner
+
+    from tbwriter.cli._app import app
+
+    (path,) = put(tmp_path / "run", "good").iterdir()
+    (finding,) = diagnose(path)
+    assert finding.python == finding.data_server == "does not list the run"
+    served = CliRunner().invoke(app, ["serve", str(path), "--print"]).stdout.split()
+    for logdir, want in ((path, []), (served[served.index("--logdir") + 1], ["."])):
+        tensorboard = TensorBoard(reader, logdir)
+        try:
+            tensorboard.shows(tensorboard.reloaded, True)
+            tensorboard.shows(tensorboard.runs, want)
+        finally:
+            tensorboard.stop()
 
 
 @pytest.mark.readers

@@ -8,11 +8,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from damaged import GOOD, NAME, SIZE, record, scalar, version
+from damaged import GOOD, NAME, SIZE, record, scalar, start, version
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tbwriter import SummaryWriter, _scan, _tree, read_events
+from tbwriter import SummaryWriter, _left, _scan, _tree, read_events
 
 
 def scan(place):
@@ -36,11 +36,60 @@ def test_what_is_kept_of_a_tag_is_what_counting_gives(tmp_path_factory, rows):
         finite = values[np.isfinite(values)]
         assert (found.points, found.first_step, found.last_step) == (len(steps), steps[0], steps[-1])
         assert (found.nans, found.infinities) == (np.isnan(values).sum(), np.isinf(values).sum())
+        tail = list(
+            itertools.takewhile(lambda pair: not np.isfinite(pair[1]), zip(steps[::-1], values[::-1], strict=True))
+        )
+        assert found.not_finite_from == (tail[-1][0] if tail else None)
         assert (found.repeated, found.backs) == ((strides == 0).sum(), (strides < 0).sum())
         assert found.strides == Counter(strides[strides > 0].tolist())
         assert (found.lowest, found.highest) == ((finite.min(), finite.max()) if len(finite) else (None, None))
         back = [(before, after) for before, after in itertools.pairwise(steps) if after < before]
         assert [place[:2] for place in found.back_examples] == back[: _scan.MOST_EXAMPLES]
+
+
+MARKS = st.tuples(st.just("mark"), st.integers(-3, 30))
+STEPS = st.tuples(st.sampled_from("ab"), st.integers(-3, 30))
+SESSIONS = st.tuples(st.sampled_from("ab"), st.integers(-3, 30), st.integers(1, 5), st.integers(1, 12))
+
+
+@given(st.lists(st.one_of(STEPS, STEPS, MARKS, SESSIONS), min_size=1, max_size=40), st.integers(1, 20))
+def test_what_is_left_of_a_tag_is_what_each_readers_rule_leaves(tmp_path_factory, rows, together):
+    """The rules of plugin_event_accumulator.py and of rustboard's reservoir.rs, point by point."""
+    place = tmp_path_factory.mktemp("run")
+    parts, marks = [version()], 0
+    python, data_server, voided = {"a": [], "b": []}, {"a": [], "b": []}, Counter()
+    for name, *numbers in rows:
+        if name == "mark":
+            (step,) = numbers
+            parts.append(start(step, 100.0))
+            marks += 1
+            if marks > 1:
+                for tag, steps in python.items():
+                    voided[tag] += sum(old >= step for old in steps)
+                    python[tag] = [old for old in steps if old < step]
+            continue
+        first, stride, count = (*numbers, 1, 1)[:3]
+        for step in range(first, first + stride * count, stride):
+            parts.append(scalar(step, 1.0, name, wall_time=100.0))
+            python[name].append(step)
+            data_server[name] = [old for old in data_server[name] if old < step] + [step]
+    (place / NAME.format(second=1_700_000_000, pid=1)).write_bytes(b"".join(parts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_scan, "_GATHERED", together)
+        run = scan(place)
+    for tag, found in run.tags.items():
+        assert (found.python.points, found.data_server.points) == (len(python[tag]), len(data_server[tag]))
+        assert found.voided == voided[tag]
+    assert sum(restart.voided for restart in run.restarts) == sum(voided.values())
+
+
+def test_steps_without_any_order_take_no_memory(tmp_path, monkeypatch):
+    """What is left is not told then, rather than wrong."""
+    monkeypatch.setattr(_left.Room.__init__, "__defaults__", (10,))
+    steps = np.random.default_rng(1).permutation(1000).tolist()
+    (tmp_path / NAME.format(second=1, pid=1)).write_bytes(version() + b"".join(scalar(step, 1.0) for step in steps))
+    found = scan(tmp_path).tags["loss"]
+    assert (found.points, found.python) == (1000, None)
 
 
 def test_gaps_are_where_usual_steps_are_missing(tmp_path):
