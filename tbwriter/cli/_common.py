@@ -181,7 +181,7 @@ def runs_below(
     if errors and not runs:
         raise errors[0]
     for error in errors[:_MOST_TOLD]:
-        say(f"tbwriter: {in_words(error)}; what lies there is left out")
+        say(f"tbwriter: {in_words(error)}; what is in it is left out")
     if len(errors) > _MOST_TOLD:
         say(f"tbwriter: {len(errors) - _MOST_TOLD} more directories cannot be listed")
     if unreadable is not None:
