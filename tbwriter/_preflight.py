@@ -13,6 +13,8 @@ from tbwriter import _record, _rewrite, sinks
 from tbwriter._summary import RawEvent
 from tbwriter._tree import Directory, Found
 
+COMPRESSED = "is compressed with gzip: gunzip it first"
+
 
 class LeftAlone(NamedTuple):
     """An event file of which nothing can be made: which, why in words, and whether it is another kind of file."""
@@ -49,8 +51,9 @@ def _nothing_in(found: Found, storage_options: Mapping[str, Any] | None) -> Left
     """Say why a file holds no Event; None when it holds one."""
     with sinks.open_file(found.path, storage_options) as file:
         head = file.read(4096)
-    if _is_gzip(head):
-        return LeftAlone(found, "is compressed: gunzip it first", True)
+    what = foreign(head)
+    if what == COMPRESSED:
+        return LeftAlone(found, what, True)
     has_records = False
     for data in _rewrite.records(found, storage_options):
         has_records = True
@@ -63,11 +66,18 @@ def _nothing_in(found: Found, storage_options: Mapping[str, Any] | None) -> Left
         return LeftAlone(found, "is no event file: none of its records holds an event", True)
     if not head.strip(b"\0"):
         return LeftAlone(found, "begins with zeros, and not one record of it is good: there is nothing to keep", False)
-    # A length, of which the upper half is 0 in any real record, and its checksum.
+    if what:
+        return LeftAlone(found, what, True)
+    return LeftAlone(found, "is damaged or cut off within its only record: there is nothing to keep", False)
+
+
+def foreign(head: bytes) -> str:
+    """Say from the first bytes of a file without a good record what it is; "" where it may be an event file."""
+    if _is_gzip(head):
+        return COMPRESSED
+    # Of the length with which a record begins, the upper half is 0; a page that was lost is all zeros.
     begun = _record.is_header(head) or (len(head) < _record.HEADER_SIZE and not head[4:8].strip(b"\0"))
-    if begun:
-        return LeftAlone(found, "is damaged or cut off within its only record: there is nothing to keep", False)
-    return LeftAlone(found, "is no event file: not one record of it is good", True)
+    return "" if begun or not head.strip(b"\0") else "is no event file: not one record of it is good"
 
 
 def _is_gzip(head: bytes) -> bool:

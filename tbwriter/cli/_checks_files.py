@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tbwriter._preflight import COMPRESSED, foreign
 from tbwriter._scan import Damage, FileScan, Restart, RunScan
 from tbwriter.cli import _order
 from tbwriter.cli._common import counted, duration, megabytes, shell_word
-from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, foreign, names, repair
+from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, names, repair
 
 _UNCHECKED = "shows the damaged values as if they were good, and nothing behind one that cannot be parsed"
 _HALF_CHECKED = "may show a wrong value for the first of them; shows nothing of this file behind it"
@@ -40,9 +41,9 @@ def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
             "not-an-event-file",
             ERROR,
             path,
-            what,
+            f"it {what}",
             **both("shows nothing of it"),
-            fix=_gunzip(path) if "gzip" in what else f"mv {shell_word(path)} to another place",
+            fix=_gunzip(path) if what == COMPRESSED else f"mv {shell_word(path)} to another place",
         )
         return
     if file.no_events:

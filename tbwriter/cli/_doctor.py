@@ -9,9 +9,10 @@ import typer
 from rich.console import Console
 
 from tbwriter import _tree, sinks
+from tbwriter._preflight import foreign
 from tbwriter._scan import RunScan
 from tbwriter.cli import _checks_files, _checks_place, _checks_tags, _common, _scanning
-from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, foreign
+from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding
 from tbwriter.cli._visible import cell
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}

@@ -9,7 +9,7 @@ import socket
 import time
 from dataclasses import dataclass
 
-from tbwriter import _naming, _record
+from tbwriter import _naming
 from tbwriter._tree import Found
 from tbwriter.cli._common import duration, shell_word
 
@@ -20,7 +20,6 @@ WARNING = "warning"
 NOTE = "note"
 """Worth knowing; nothing is wrong. Notes alone end in exit code 0."""
 
-_GZIP = b"\x1f\x8b"
 _FRESH_SECS = 60.0
 MERGED = ("merged", 0)
 """Host and process in the names of files that `tbwriter merge` wrote."""
@@ -109,15 +108,6 @@ def _has_open(pid: int, path: str) -> bool | None:
     except OSError:
         return None
     return False
-
-
-def foreign(head: bytes) -> str:
-    """Say from the first bytes of a file without a good record what else it is; "" where it may be an event file."""
-    if head.startswith(_GZIP):
-        return "it is compressed with gzip"
-    # Of the length with which a record begins, the upper half is 0; a page that was lost is all zeros.
-    begun = _record.is_header(head) or (len(head) < _record.HEADER_SIZE and not head[4:8].strip(b"\0"))
-    return "" if begun or not head.strip(b"\0") else "it is no event file: not one record of it is good"
 
 
 def names(items: list[str], most: int = 4) -> str:

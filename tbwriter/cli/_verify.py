@@ -9,8 +9,8 @@ from typing import Any
 import typer
 
 from tbwriter import _record, reader, sinks
+from tbwriter._preflight import foreign
 from tbwriter.cli import _common
-from tbwriter.cli._finding import foreign
 from tbwriter.cli._visible import cell
 
 
@@ -66,4 +66,4 @@ def _what_else(path: str, options: Mapping[str, Any] | None) -> str:
     """Say what a file without a good record is, if it is no event file; "" otherwise."""
     with sinks.open_file(path, options) as file:
         what = foreign(file.read(_record.HEADER_SIZE))
-    return f"{what}; gunzip it first" if "gzip" in what else what
+    return what and f"it {what}"
