@@ -42,10 +42,12 @@ def check_directory(place: str) -> None:
     Raises:
         NotADirectoryError: it is a file, or lies below one.
     """
+    if "://" in place:
+        return
     found = place
-    while "://" not in place and found != os.path.dirname(found) and not os.path.exists(found):
+    while not os.path.exists(found):  # "/" does
         found = os.path.dirname(found)
-    if "://" not in place and not os.path.isdir(found):
+    if not os.path.isdir(found):
         raise NotADirectoryError(errno.ENOTDIR, f"summary_dir must be a directory, {found!r} is none", place)
 
 

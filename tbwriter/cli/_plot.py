@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -39,6 +39,14 @@ class Axis(str, enum.Enum):
     WALL = "wall"
 
 
+class _Wanted(NamedTuple):
+    """Which curves are read, and in what form."""
+
+    tags: re.Pattern[str] | None
+    smoothing: float
+    axis: Axis
+
+
 @_common.command
 def plot(
     paths: Annotated[
@@ -64,10 +72,11 @@ def plot(
     there, not readable or not writable.
     """
     options = _common.options_of(storage_options)
-    tags, runs = _writing.pattern(tag, "--tag"), _writing.pattern(run, "--run")
+    wanted = _Wanted(_writing.pattern(tag, "--tag"), smoothing, x)
+    runs = _writing.pattern(run, "--run")
     damage = Damage()
     while True:
-        _draw(paths, output, tags, runs, smoothing, log, x, options, damage)
+        _draw(paths, output, wanted, runs, log, options, damage)
         if every is None:
             damage.end()
             return
@@ -79,11 +88,9 @@ def plot(
 def _draw(
     paths: Sequence[str],
     output: str,
-    tags: re.Pattern[str] | None,
+    wanted: _Wanted,
     runs: re.Pattern[str] | None,
-    smoothing: float,
     log: bool,
-    axis: Axis,
     options: Mapping[str, Any] | None,
     damage: Damage,
 ) -> None:
@@ -94,7 +101,7 @@ def _draw(
     panels: dict[str, dict[str, tuple[Curve, Curve]]] = {}
     with _common.progress("reading", _common.size_of(list(chosen.values()))) as advance:
         for name, run in chosen.items():
-            found, scan = _curves_of(run, tags, smoothing, axis, options, advance)
+            found, scan = _curves_of(run, wanted, options, advance)
             damage.see(scan)
             for file in scan.files:
                 if file.error is not None:
@@ -103,7 +110,7 @@ def _draw(
                 panels.setdefault(tag, {})[name] = curves
     if not panels:
         raise ValueError(f"no scalars of such a tag in {', '.join(paths)}; `tbwriter inspect` lists the tags")
-    _picture(dict(sorted(panels.items())[:_MOST_TAGS]), target, ending, log, axis, smoothing)
+    _picture(dict(sorted(panels.items())[:_MOST_TAGS]), target, ending, log, wanted.axis, wanted.smoothing)
     if len(panels) > _MOST_TAGS:
         _common.say(f"{len(panels)} tags, of which {_MOST_TAGS} are drawn; choose with --tag")
 
@@ -116,9 +123,7 @@ def _named_runs(path: str, with_path: bool, options: Mapping[str, Any] | None) -
 
 def _curves_of(
     run: Directory,
-    tags: re.Pattern[str] | None,
-    smoothing: float,
-    axis: Axis,
+    wanted: _Wanted,
     options: Mapping[str, Any] | None,
     advance: Callable[[int], None],
 ) -> tuple[dict[str, tuple[Curve, Curve]], RunScan]:
@@ -126,17 +131,15 @@ def _curves_of(
 
     And what the run holds.
     """
-    found, scan = _read(run, tags, smoothing, axis, options, advance, None)
+    found, scan = _read(run, wanted, options, advance, None)
     if found and _order.voids(scan):  # what a later session voids is known at the end alone
-        found, scan = _read(run, tags, smoothing, axis, options, lambda _bytes: None, scan)
+        found, scan = _read(run, wanted, options, lambda _bytes: None, scan)
     return found, scan
 
 
 def _read(
     run: Directory,
-    tags: re.Pattern[str] | None,
-    smoothing: float,
-    axis: Axis,
+    wanted: _Wanted,
     options: Mapping[str, Any] | None,
     advance: Callable[[int], None],
     known: RunScan | None,
@@ -147,17 +150,17 @@ def _read(
 
     def observe(tag: str, bulk: Bulk) -> None:
         nonlocal begin
-        if bulk.scan.plugin != "scalars" or (tags is not None and not tags.search(tag)):
+        if bulk.scan.plugin != "scalars" or (wanted.tags is not None and not wanted.tags.search(tag)):
             return
         left = slice(None) if known is None else ~_order.voided(known, tag, bulk)
         numbers = bulk.numbers[left]
-        xs = (bulk.steps if axis is Axis.STEP else bulk.times)[left].astype(np.float64)
+        xs = (bulk.steps if wanted.axis is Axis.STEP else bulk.times)[left].astype(np.float64)
         if not len(xs):
             return
-        if axis is Axis.RELATIVE:
+        if wanted.axis is Axis.RELATIVE:
             begin = float(xs[0]) if begin is None else begin
             xs = xs - begin
-        plain, smooth, smoother = found.setdefault(tag, (Curve(), Curve(), Smoothing(smoothing)))
+        plain, smooth, smoother = found.setdefault(tag, (Curve(), Curve(), Smoothing(wanted.smoothing)))
         for x, y in zip(xs.tolist(), numbers.tolist(), strict=True):
             plain.add(x, y)
             smooth.add(x, smoother(y))

@@ -905,6 +905,14 @@ def test_ctrl_c_within_a_flush_leaves_the_writer_usable(hung, gate, tmp_path):
 # ---- entries that take long to encode
 
 
+def begin_encoding(writer, summary, gate):
+    """Have the worker encode `summary`, which waits for the gate."""
+    gate.shut()
+    entry = Pending(summary, 0, 1.0)
+    writer._put(entry, size_of(entry))
+    gate.wait_for_arrival()
+
+
 class Slow:
     """A summary that takes long to encode."""
 
@@ -928,10 +936,7 @@ class Unencodable:
 
 def test_a_call_that_waits_for_an_encoding_waits_for_no_storage(writer_at, gate, tmp_path):
     writer = writer_at(tmp_path, max_queue_bytes=1 << 20, block_secs=0.2)
-    gate.shut()
-    entry = Pending(Slow(gate), 0, 1.0)
-    writer._put(entry, size_of(entry))
-    gate.wait_for_arrival()
+    begin_encoding(writer, Slow(gate), gate)
     thread = threading.Thread(target=writer.add_histogram, args=("weights", np.zeros(100_000), 1))
     thread.start()
     thread.join(1.0)
@@ -954,10 +959,7 @@ def test_the_worker_waits_for_no_room_that_only_it_can_make(writer_at, gate, tmp
                 writer.add_scalar("from the handler", 1.0, step)
             return []
 
-    gate.shut()
-    entry = Pending(Logging(gate), 0, 1.0)
-    writer._put(entry, size_of(entry))
-    gate.wait_for_arrival()
+    begin_encoding(writer, Logging(gate), gate)
     gate.open()
     assert writer.flush(PATIENCE_SECS)
 
@@ -965,10 +967,7 @@ def test_the_worker_waits_for_no_room_that_only_it_can_make(writer_at, gate, tmp
 @pytest.mark.parametrize("options", [{"block_secs": 0}, {"on_full": "drop"}], ids=["block", "drop"])
 def test_a_full_queue_behind_an_encoding_is_not_called_slow_storage(writer_at, gate, tmp_path, caplog, options):
     writer = writer_at(tmp_path, max_queue_bytes=1 << 20, **options)
-    gate.shut()
-    entry = Pending(Slow(gate), 0, 1.0)
-    writer._put(entry, size_of(entry))
-    gate.wait_for_arrival()
+    begin_encoding(writer, Slow(gate), gate)
     writer.add_histogram("weights", np.zeros(100_000), 1)
     assert writer.stats().dropped == 1
     assert "encoding does not keep up" in caplog.text
@@ -977,20 +976,14 @@ def test_a_full_queue_behind_an_encoding_is_not_called_slow_storage(writer_at, g
 
 def test_raise_names_the_encoding_that_is_waited_for(writer_at, gate, tmp_path):
     writer = writer_at(tmp_path, max_queue_bytes=1 << 20, on_full="raise")
-    gate.shut()
-    entry = Pending(Slow(gate), 0, 1.0)
-    writer._put(entry, size_of(entry))
-    gate.wait_for_arrival()
+    begin_encoding(writer, Slow(gate), gate)
     with pytest.raises(QueueFullError, match="entries wait for encoding"):
         writer.add_histogram("weights", np.zeros(100_000), 1)
 
 
 def test_a_close_that_gives_up_on_an_encoding_does_not_say_that_storage_hangs(writer_at, gate, tmp_path, caplog):
     writer = writer_at(tmp_path)
-    gate.shut()
-    entry = Pending(Slow(gate), 0, 1.0)
-    writer._put(entry, size_of(entry))
-    gate.wait_for_arrival()
+    begin_encoding(writer, Slow(gate), gate)
     writer.close(timeout=0.1)
     assert "encoding takes longer than close waits; closed with 1 values not stored" in caplog.text
 
@@ -998,10 +991,7 @@ def test_a_close_that_gives_up_on_an_encoding_does_not_say_that_storage_hangs(wr
 def test_an_encoding_that_never_ends_holds_nobody_for_ever(writer_at, gate, tmp_path, monkeypatch):
     monkeypatch.setattr(_runs, "_LONGEST_ENCODING_SECS", 0.1)
     writer = writer_at(tmp_path, max_queue_bytes=1 << 20, block_secs=0.1)
-    gate.shut()
-    entry = Pending(Slow(gate), 0, 1.0)
-    writer._put(entry, size_of(entry))
-    gate.wait_for_arrival()
+    begin_encoding(writer, Slow(gate), gate)
     writer.add_histogram("weights", np.zeros(100_000), 1)
     assert writer.stats().dropped == 1
 
