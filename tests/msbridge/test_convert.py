@@ -23,14 +23,36 @@ from tbwriter import read_events, verify
 NAME = "events.out.events.summary.1700000000.0.host_MS"
 
 
+LINEAGE = {"train_lineage", "evaluation_lineage", "dataset_graph", "user_defined_info"}
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """What MindSpore wrote in a process of its own: one collector is all that a process can have."""
-    place = tmp_path_factory.mktemp("summary")
+    """What MindSpore wrote in a process of its own: one collector is all that a process can have.
+
+    Its collector only warns of an error inside the data set, and then leaves the graph of the data set out.
+    """
+    said = []
     program = Path(__file__).parent / "summary_of_mindspore.py"
-    ended = subprocess.run([sys.executable, str(program), str(place)], capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    return place
+    for _ in range(3):
+        place = tmp_path_factory.mktemp("summary")
+        ended = subprocess.run([sys.executable, str(program), str(place)], capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr[-3000:]
+        kept = lineage_kept(place)
+        if kept == LINEAGE:
+            return place
+        said.append(f"left out {LINEAGE - kept}: {ended.stderr[-3000:]}")
+    raise AssertionError(f"three times MindSpore wrote less than was asked for: {said}")
+
+
+def lineage_kept(place):
+    """Which kinds of lineage MindSpore's own messages find in its files."""
+    from mindspore.train.lineage_pb2 import LineageEvent
+
+    events = [
+        LineageEvent.FromString(body) for path in place.glob("*_lineage") for body in records(path.read_bytes())[0]
+    ]
+    return {event.WhichOneof("what") for event in events} - {"version", None}
 
 
 def theirs(place):
