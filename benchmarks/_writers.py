@@ -92,22 +92,22 @@ def _event_file_writer(place: str) -> Logger:
 
 def _list(place: str) -> Logger:
     del place
-    items: list[tuple[str, float, int, float, float]] = []
+    items: list[tuple[str, float, int, float]] = []
     now = time.time
 
     def add_scalar(tag: str, value: float, step: int) -> None:
-        items.append((tag, value, step, now(), 0.1))
+        items.append((tag, value, step, now()))
 
     def log_step(step: int) -> None:
         value = 1.0 / (step + 1)
         append = items.append
         for tag in TAGS:
-            append((tag, value, step, now(), 0.1))
+            append((tag, value, step, now()))
 
     def add_metrics(metrics: Mapping[str, float], step: int) -> None:
         append = items.append
         for tag, value in metrics.items():
-            append((tag, value, step, now(), 0.1))
+            append((tag, value, step, now()))
 
     return Logger(add_scalar, log_step, add_metrics, None, None, lambda: None, items.clear)
 

@@ -12,6 +12,7 @@ from benchmarks._results import Figure
 from benchmarks._setting import Setting
 from benchmarks._writers import TAGS
 from tbwriter import _record, _summary
+from tbwriter._entries import Entry
 from tbwriter._event_file import EventFile, Place
 from tbwriter._pb import tfevents_pb2 as pb
 
@@ -77,7 +78,7 @@ def _frames(data: bytes, count: int) -> int:
     return size
 
 
-def _worker(entries: list[tuple[str, float, int, float, float]]) -> int:
+def _worker(entries: list[Entry]) -> int:
     """Do what the worker does between the queue and the sink, in its slices."""
     file = EventFile(Place(url="memory://benchmark-encode"), purge_step=None, clock=time.time)
     for begin in range(0, len(entries), 256):
@@ -92,7 +93,7 @@ def scalars(setting: Setting) -> list[Figure]:
     steps = setting.scalars // len(TAGS)
     count = steps * len(TAGS)
     _check_that_all_agree()
-    entries = [(tag, step * 0.5, step, _WALL_TIME, 0.1) for step in range(steps) for tag in TAGS]
+    entries: list[Entry] = [(tag, step * 0.5, step, _WALL_TIME) for step in range(steps) for tag in TAGS]
     small, large = (_event_of(tags) for tags in (TAGS[2:3], TAGS))
     works: dict[str, Callable[[], int]] = {
         _PROTOBUF: lambda: _protobuf(steps),

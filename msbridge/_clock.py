@@ -17,6 +17,7 @@ class Clock:
         self._samples: int | None = 0
         self._batch_size: int | None = None
         self._ends: list[tuple[int, float]] = []  # (step, wall time) of steps that ended since
+        self._shift = 0.0  # by how much the machine's clock was set back since the training began
         if params.get("dataset_sink_mode"):
             # The host sees no batch then. Asked once: for some datasets the answer is work.
             self._batch_size = int(params.train_dataset.get_batch_size())
@@ -28,7 +29,12 @@ class Clock:
 
     def step_end(self, step: int, steps: int, params: Any) -> None:
         """Note the end of `steps` steps, the last of which is `step`."""
-        self._ends.append((step, time.time()))
+        now = time.time() + self._shift
+        if self._ends and now < self._ends[-1][1]:
+            # Wall times go on from where they were, as in tbwriter: TensorBoard draws falling ones backwards.
+            self._shift += self._ends[-1][1] - now
+            now = self._ends[-1][1]
+        self._ends.append((step, now))
         if self._samples is not None:
             size = _batch_size(params.get("train_dataset_element")) or self._batch_size
             self._samples = None if size is None else self._samples + size * steps

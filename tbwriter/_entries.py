@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tbwriter import _summary
 
 COALESCE_SECS = 0.1
-"""Scalars of one step whose wall times lie this close together share an Event."""
+"""Scalars of one step whose wall times lie this close together share an Event. Those that a user gave must be equal."""
 
 
 # What the objects around a summary's data take: the summary, its array's header and those of views, tuples, numbers.
@@ -47,6 +47,8 @@ class Series(NamedTuple):
     values: Any
     steps: Any
     wall_times: Any
+    at_once: bool = False
+    """Whether the wall times are one of the clock's."""
 
 
 class Pending(NamedTuple):
@@ -81,10 +83,18 @@ class Raw(NamedTuple):
     event: bytes
 
 
-Scalar = tuple[str, float, int, float, float]
-"""The common case as a plain tuple: tag, value, step, wall time, and how far the wall time may be moved, in seconds."""
+class RawSummary(NamedTuple):
+    """A serialised Summary."""
 
-Entry = Scalar | Scalars | Series | Pending | GraphEvent | Raw
+    summary: bytes
+    step: int
+    wall_time: float
+
+
+Scalar = tuple[str, float, int, float]
+"""The common case as a plain tuple: tag, value, step and wall time."""
+
+Entry = Scalar | Scalars | Series | Pending | GraphEvent | Raw | RawSummary
 
 
 class SubRun(NamedTuple):
@@ -117,6 +127,8 @@ def size_of(item: Item) -> int:
         return _PENDING_BYTES + item.graph.nbytes
     if isinstance(item, Raw):
         return 100 + len(item.event)
+    if isinstance(item, RawSummary):
+        return 100 + len(item.summary)
     if isinstance(item, Points):
         return _PENDING_BYTES + item.embedding.nbytes
     return 0
@@ -133,6 +145,6 @@ def step_of(item: Item) -> int | None:
     """Return the step of an item, where it has one."""
     if isinstance(item, SubRun):
         return step_of(item.entry)
-    if isinstance(item, (Scalars, Pending, GraphEvent)):
+    if isinstance(item, (Scalars, Pending, GraphEvent, RawSummary)):
         return item.step
     return None if isinstance(item, (Series, Raw, Points)) else item[2]

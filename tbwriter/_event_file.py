@@ -19,6 +19,7 @@ from tbwriter import _record, _summary, sinks
 from tbwriter._entries import Entry, GraphEvent, Pending, Series
 from tbwriter._naming import file_name, second_of, session_starts
 from tbwriter._parts import Part, PartEncoder, left_out_values, series_records
+from tbwriter._wall_times import WallTimes
 from tbwriter.errors import RecordTooLargeError, SegmentLostError
 
 _log = logging.getLogger(__name__)
@@ -96,7 +97,8 @@ class EventFile:
         self._place = place
         self._clock = clock
         # A file can end between any two parts, so they are small beside it.
-        self._encoder = PartEncoder(min(_PART_BYTES, self._limit // 8))
+        self._wall_times = WallTimes()
+        self._encoder = PartEncoder(min(_PART_BYTES, self._limit // 8), self._wall_times)
         self._described: set[str] = set()  # tags whose metadata the current file has
         self._failed: set[str] = set()  # tags that could not be encoded, for the log
         self._told_too_large = False
@@ -304,7 +306,7 @@ class EventFile:
     # -- files
 
     def _header(self, starts: Sequence[int] = ()) -> bytes:
-        now = self._clock()
+        now = self._wall_times.shifted(self._clock())
         events = [_summary.file_version(now), *(_summary.session_start(step, now) for step in starts)]
         return b"".join(map(_record.frame, events))
 

@@ -7,7 +7,18 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tbwriter import _record, _summary
-from tbwriter._entries import Entry, GraphEvent, Pending, Raw, Scalars, Series, unpack_floats
+from tbwriter._entries import (
+    COALESCE_SECS,
+    Entry,
+    GraphEvent,
+    Pending,
+    Raw,
+    RawSummary,
+    Scalars,
+    Series,
+    unpack_floats,
+)
+from tbwriter._wall_times import WallTimes
 
 # A point of a series, and its record without the tag at most, in bytes.
 _POINT_BYTES = 4 + 8 + 8
@@ -44,8 +55,9 @@ class Part(NamedTuple):
 class PartEncoder:
     """Encode entries; one per event file and thread."""
 
-    def __init__(self, part_bytes: int) -> None:
+    def __init__(self, part_bytes: int, wall_times: WallTimes) -> None:
         """Make an encoder whose blocks of records are at most about `part_bytes` long."""
+        self._wall_times = wall_times
         self._event = _summary.ScalarEncoder().event
         self._part_bytes = part_bytes
         self._parts: list[Part] = []
@@ -57,7 +69,7 @@ class PartEncoder:
         """Return the parts of `entries`, in order.
 
         Neighbouring scalars become one Event, with the first one's wall time, where they have one step and different
-        tags and no wall time is moved by more than its entry allows.
+        tags and no wall time is moved by more than COALESCE_SECS, and none of those that are given.
         """
         for kind, same in itertools.groupby(entries, type):
             if kind is tuple:
@@ -75,14 +87,15 @@ class PartEncoder:
         Steps mostly bring the same tags again, in the same order. So the last group's tags are tried first, on
         columns, where that takes a few comparisons for all of a group; it is the same result as scalar by scalar.
         """
-        tags, values, steps, wall_times, slacks = zip(*scalars, strict=True)
+        tags, values, steps, wall_times = zip(*scalars, strict=True)
         # In order, the first and the last of a group speak for all.
         orderly = (
             coalesce
             and sorted(wall_times) == [*wall_times]
             and sorted(steps) == [*steps]
-            and slacks.count(slacks[0]) == len(slacks)
+            and len({*map(type, wall_times)}) == 1
         )
+        slack = _slack(wall_times[0])
         count = len(scalars)
         begin = 0
         while begin < count:
@@ -94,7 +107,7 @@ class PartEncoder:
                 and end < count
                 and tags[begin:end] == group
                 and steps[begin] == steps[end - 1]
-                and wall_times[end - 1] <= wall_times[begin] + slacks[0]
+                and wall_times[end - 1] <= wall_times[begin] + slack
                 and (steps[end] != steps[begin] or tags[end] == group[0])
             ):
                 end = _group_end(begin, scalars) if coalesce else begin + 1
@@ -103,7 +116,7 @@ class PartEncoder:
             begin = end
 
     def _add_scalars(self, tags: tuple[str, ...], values: Collection[float], step: int, wall_time: float) -> None:
-        record = _record.frame(self._event(tags, values, step, wall_time))
+        record = _record.frame(self._event(tags, values, step, self._wall_times.corrected(wall_time)))
         self._block.append(record)
         self._block_bytes += len(record)
         self._block_size += len(tags)
@@ -123,14 +136,24 @@ class PartEncoder:
             return
         self._end_block()
         if isinstance(entry, (Pending, GraphEvent)):
+            entry = entry._replace(wall_time=self._wall_times.corrected(entry.wall_time))
             self._parts.append(Part(b"", entry, 1))
         elif isinstance(entry, Series):
-            size = max(1, self._part_bytes // (_MAX_POINT_BYTES + len(entry.tag.encode())))
-            for begin in range(0, len(entry.values), size):
-                block = Series(entry.tag, *(column[begin : begin + size] for column in entry[1:]))
-                self._parts.append(Part(b"", block, len(block.values)))
+            self._add_series(entry)
         elif isinstance(entry, Raw):
             self._parts.append(Part(_record.frame(entry.event), None, 1))
+        elif isinstance(entry, RawSummary):
+            wall_time = self._wall_times.corrected(entry.wall_time)
+            self._parts.append(Part(_record.frame(_summary.wrap(entry.summary, entry.step, wall_time)), None, 1))
+
+    def _add_series(self, series: Series) -> None:
+        if series.at_once:
+            series.wall_times[:] = self._wall_times.corrected(float(series.wall_times[0]))
+        size = max(1, self._part_bytes // (_MAX_POINT_BYTES + len(series.tag.encode())))
+        for begin in range(0, len(series.values), size):
+            columns = (column[begin : begin + size] for column in (series.values, series.steps, series.wall_times))
+            block = Series(series.tag, *columns)
+            self._parts.append(Part(b"", block, len(block.values)))
 
 
 def series_records(series: Series) -> bytes:
@@ -156,13 +179,19 @@ def left_out_values(parts: Iterable[Part], numbers: Collection[int]) -> int:
     return values
 
 
+def _slack(wall_time: float) -> float:
+    """Return how far coalescing may move a wall time, in seconds."""
+    return COALESCE_SECS if type(wall_time) is float else 0.0
+
+
 def _group_end(begin: int, scalars: Sequence[Any]) -> int:
     """Return the end of the group that begins at `begin`."""
-    tag, _, first_step, first_wall_time, _ = scalars[begin]
+    tag, _, first_step, first_wall_time = scalars[begin]
     tags = {tag}
     for end in range(begin + 1, len(scalars)):
-        tag, _, step, wall_time, slack = scalars[end]
-        if step != first_step or tag in tags or not first_wall_time <= wall_time <= first_wall_time + slack:
+        tag, _, step, wall_time = scalars[end]
+        latest = first_wall_time + _slack(wall_time)
+        if step != first_step or tag in tags or not first_wall_time <= wall_time <= latest:
             return end
         tags.add(tag)
     return len(scalars)

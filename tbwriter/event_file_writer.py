@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from tbwriter import sinks
-from tbwriter._entries import Raw, size_of
+from tbwriter._entries import Raw, RawSummary, size_of
 from tbwriter._methods import EventMethods
 from tbwriter._settings import CLOSE_SECS, Settings, as_timeout
 from tbwriter._stats import WriterStats
@@ -76,7 +76,7 @@ class EventFileWriter(EventMethods):
         """Return the directory, as an absolute path or a URL."""
         return self._url
 
-    def _put_raw(self, raw: Raw) -> None:
+    def _put_raw(self, raw: Raw | RawSummary) -> None:
         self._worker.put(raw, size_of(raw))
 
     def flush(self, timeout: float | None = None) -> bool:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from tbwriter import _summary, sinks
-from tbwriter._entries import Raw, size_of
+from tbwriter._entries import Raw, RawSummary, size_of
 from tbwriter._methods import (
     UNOPENED,
     ArrayMethods,
@@ -301,7 +301,7 @@ class FileWriter(EventMethods):
     def __init__(self, writer: SummaryWriter) -> None:
         self._writer = writer
 
-    def _put_raw(self, raw: Raw) -> None:
+    def _put_raw(self, raw: Raw | RawSummary) -> None:
         self._writer._put(raw, size_of(raw))
 
     def _defaults(self) -> tuple[int | None, float | None]:

@@ -13,10 +13,11 @@ from typing import Any
 
 from tbwriter import _summary
 from tbwriter._async import Worker
-from tbwriter._entries import COALESCE_SECS, Item, Pending, size_of
+from tbwriter._entries import Item, Pending, size_of
 from tbwriter._methods._opening import Opening
 from tbwriter._queue import EntryQueue
 from tbwriter._settings import CLOSE_SECS, Settings
+from tbwriter._wall_times import Given
 from tbwriter.errors import QueueFullError, SinkError, WriterClosedError
 
 
@@ -69,12 +70,10 @@ class Adding:
     def _step(self, step: Any, tag: str) -> int:
         return _summary.as_step(self._default_step if step is None else step, tag)
 
-    def _wall_time(self, walltime: float | None, tag: str) -> tuple[float, float]:
-        """Return the wall time and by how much coalescing may move it."""
+    def _wall_time(self, walltime: float | None, tag: str) -> float:
+        """Return the clock's wall time, or the one that is given."""
         walltime = self._default_walltime if walltime is None else walltime
-        if walltime is None:
-            return time.time(), COALESCE_SECS
-        return _summary.as_wall_time(walltime, tag), 0.0
+        return time.time() if walltime is None else Given(_summary.as_wall_time(walltime, tag))
 
     def _claim(self, tag: str, kind: str) -> None:
         """Keep every tag to one kind: TensorBoard's readers hide the second, and one of them then fails.
@@ -113,7 +112,7 @@ class Adding:
         `tag` is the user's, for messages; a stored one may be longer.
         """
         step = self._step(step, tag)
-        wall_time, _ = self._wall_time(walltime, tag)
+        wall_time = self._wall_time(walltime, tag)
         for summary in summaries:
             self._check_kind(summary.tag, kind)
         for summary in summaries:

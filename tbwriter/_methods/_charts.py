@@ -187,7 +187,7 @@ class ChartMethods(ScalarMethods):
         hparams = _summary.check_hparams(hparam_dict)
         metrics = self._checked_metrics(metric_dict, "metric_dict")
         step = self._step(global_step, "hparams")
-        wall_time, _ = self._wall_time(None, "hparams")
+        wall_time = self._wall_time(None, "hparams")
         starts = [_summary.trial_start(hparams, wall_time)]
         if hparam_domain_discrete is not None and (
             not isinstance(hparam_domain_discrete, Mapping) or hparam_domain_discrete
@@ -207,7 +207,7 @@ class ChartMethods(ScalarMethods):
         if sub_run is not None:
             ended = _summary.trial_end(failed=False, end_time=wall_time)
             entries: list[Entry] = [Pending(summary, step, wall_time) for summary in (*starts, ended)]
-            entries += [(tag, number, step, wall_time, 0.0) for tag, number in metrics.items()]
+            entries += [(tag, number, step, wall_time) for tag, number in metrics.items()]
             self._put_all(SubRun(sub_run, entry) for entry in entries)
             return
         if global_step is None and self._default_step is None:
@@ -215,10 +215,10 @@ class ChartMethods(ScalarMethods):
         self._trial_metrics.update(metrics)
         try:
             if own is hparams:
-                self._add_all("hparams", starts, "hyper-parameter", step, wall_time, bounded=False)
+                self._add_all("hparams", starts, "hyper-parameter", step, None, bounded=False)
         finally:
             # Also when strict raises here what an earlier call came upon.
-            self.add_metrics(metrics, step, wall_time)
+            self.add_metrics(metrics, step)
 
     def _without_curves(self, metrics: Mapping[str, float]) -> dict[str, float]:
         """Leave out metrics whose tags were used by other calls: they have points at steps."""
@@ -254,7 +254,7 @@ class ChartMethods(ScalarMethods):
     def _end_trial(self, *, failed: bool) -> None:
         """Say how the run ended, if it has a row: behind all else, room in the queue or not."""
         if self._trial and self._worker is not None and not self._closed:
-            wall_time, _ = self._wall_time(None, "hparams")
+            wall_time = self._wall_time(None, "hparams")
             end = _summary.trial_end(failed=failed, end_time=wall_time)
             self._queue.entries.append(Pending(end, 0, wall_time))
 

@@ -6,13 +6,14 @@ import time
 from typing import Any
 
 from tbwriter import _summary
-from tbwriter._entries import Raw
+from tbwriter._entries import Raw, RawSummary
+from tbwriter._wall_times import Given
 
 
 class EventMethods:
     """The methods that torch's and TensorBoard's own file writers have, over whatever stores `Raw` entries."""
 
-    def _put_raw(self, raw: Raw) -> None:
+    def _put_raw(self, raw: Raw | RawSummary) -> None:
         raise NotImplementedError
 
     def _defaults(self) -> tuple[int | None, float | None]:
@@ -51,9 +52,9 @@ class EventMethods:
         default_step, default_walltime = self._defaults()
         step = default_step if global_step is None else global_step
         walltime = default_walltime if walltime is None else walltime
-        wall_time = time.time() if walltime is None else _summary.as_wall_time(walltime, "summary")
+        wall_time = time.time() if walltime is None else Given(_summary.as_wall_time(walltime, "summary"))
         data = _summary.check_summary(data)
-        self._put_raw(Raw(_summary.wrap(data, _summary.as_step(step, "summary"), wall_time)))
+        self._put_raw(RawSummary(data, _summary.as_step(step, "summary"), wall_time))
 
 
 def _serialised(message: Any, name: str, step: int | None = None, walltime: float | None = None) -> bytes:

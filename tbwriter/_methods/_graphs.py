@@ -74,8 +74,7 @@ class GraphMethods(Adding):
         self._add_graph(_summary.Graph.of_onnx(graph))
 
     def _add_graph(self, graph: _summary.Graph) -> None:
-        wall_time, _ = self._wall_time(None, "graph")
-        event = GraphEvent(graph, self._step(None, "graph"), wall_time)
+        event = GraphEvent(graph, self._step(None, "graph"), self._wall_time(None, "graph"))
         self._put(event, size_of(event))
 
     def add_embedding(

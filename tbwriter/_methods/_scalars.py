@@ -8,7 +8,6 @@ from typing import Any
 
 from tbwriter import _summary
 from tbwriter._entries import (
-    COALESCE_SECS,
     SMALL_GROUP,
     Pending,
     Scalar,
@@ -19,6 +18,7 @@ from tbwriter._entries import (
     size_of,
 )
 from tbwriter._methods._adding import Adding, Group
+from tbwriter._wall_times import Given
 
 _now = time.time
 _new_tuple = tuple.__new__
@@ -76,7 +76,7 @@ class ScalarMethods(Adding):
             queue = self._queue
             entries = queue.entries
             if len(entries) < queue.threshold:
-                entries.append((tag, scalar_value, global_step, _now(), COALESCE_SECS))
+                entries.append((tag, scalar_value, global_step, _now()))
                 return
         del new_style, double_precision
         self._add_scalar(tag, scalar_value, global_step, walltime, display_name, summary_description)
@@ -89,7 +89,7 @@ class ScalarMethods(Adding):
             names = _as_names(display_name, description)
         number = _summary.as_scalar(value, tag, self._told)
         step = self._step(step, tag)
-        wall_time, slack = self._wall_time(walltime, tag)
+        wall_time = self._wall_time(walltime, tag)
         if not known:
             self._claim(tag, "scalar")
         if names != (_NO_TEXT, _NO_TEXT):
@@ -102,7 +102,7 @@ class ScalarMethods(Adding):
             self._put(entry, size_of(entry))
             return
         self._plain[tag] = None
-        self._put_scalar((tag, number, step, wall_time, slack))
+        self._put_scalar((tag, number, step, wall_time))
 
     def add_metrics(self, metrics: Mapping[str, Any], step: Any = None, walltime: float | None = None) -> None:
         """Add several scalars of one step, as one Event: cheaper and smaller than as many `add_scalar`.
@@ -138,7 +138,7 @@ class ScalarMethods(Adding):
         metrics = self._checked_metrics(metrics)
         first_tag = next(iter(metrics), "")
         step = self._step(step, first_tag)
-        wall_time, _ = self._wall_time(walltime, first_tag)
+        wall_time = self._wall_time(walltime, first_tag)
         self._claim_all(metrics)
         if metrics:
             tags = tuple(metrics)
@@ -186,9 +186,9 @@ class ScalarMethods(Adding):
         if len(series.values) < _FEW_POINTS:
             # Few points are cheaper as scalars than as matrices of bytes.
             for value, step, wall_time in zip(*(column.tolist() for column in series), strict=True):
-                self._put_scalar((tag, value, step, wall_time, 0.0))
+                self._put_scalar((tag, value, step, wall_time if wall_times is None else Given(wall_time)))
         else:
-            entry = Series(tag, *series)
+            entry = Series(tag, *series, at_once=wall_times is None)
             self._put(entry, size_of(entry), len(series.values))
 
     def add_scalars(
@@ -211,7 +211,7 @@ class ScalarMethods(Adding):
         self._check_open()
         main_tag = _summary.check_tag(main_tag, "main_tag")
         step = self._step(global_step, main_tag)
-        wall_time, slack = self._wall_time(walltime, main_tag)
+        wall_time = self._wall_time(walltime, main_tag)
         shown = _summary.shown(main_tag)
         if not isinstance(tag_scalar_dict, Mapping):
             got = _summary.describe(tag_scalar_dict)
@@ -224,7 +224,7 @@ class ScalarMethods(Adding):
                 got = f"{_summary.shown(name)} of {_summary.shown(key)}"
                 raise ValueError(f"tag {shown}: a key must make the name of a directory, got {got}")
             number = _summary.as_scalar(value, f"{main_tag}/{key}", self._told)
-            items.append(SubRun(name, (main_tag, number, step, wall_time, slack)))
+            items.append(SubRun(name, (main_tag, number, step, wall_time)))
         self._put_all(items)
 
     def _put_scalar(self, scalar: Scalar) -> None:

@@ -1,5 +1,7 @@
 """The curves equal the truth."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from mindspore import Tensor, nn, ops  # noqa: E402
 from small import BATCH, Cast, Line, curve, dataset, model, sgd, tags, train, truth  # noqa: E402
 
 from msbridge import GradNorm, LearningRate, Loss, TensorBoardCallback  # noqa: E402
+from tbwriter import read_events  # noqa: E402
 
 pytestmark = pytest.mark.mindspore
 
@@ -41,6 +44,20 @@ def test_loss_rate_and_norm_of_every_step_are_drawn_at_collect_freq_50(mode, tmp
         assert steps == list(range(1, 141)), tag
         np.testing.assert_allclose(values, want, rtol=2e-5, err_msg=tag)
     assert curve(tmp_path, "train/epoch")[0] == [1, 50, 100]
+
+
+def test_wall_times_keep_their_distances_when_the_clock_is_set_back(mode, tmp_path, monkeypatch):
+    now = [1.7e9]
+
+    class Clock(ms.train.Callback):
+        def on_train_step_begin(self, run_context):
+            now[0] += -7200.0 if run_context.original_args().cur_step_num == 4 else 10.0
+
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    train(model(), 8, Clock(), TensorBoardCallback(tmp_path, 3))
+    events = [event for event in read_events(tmp_path / "rank_0") if any(v.tag == "train/loss" for v in event.values)]
+    times = [event.wall_time for event in events]
+    assert np.diff(times).tolist() == [10.0, 10.0, 0.0, 10.0, 10.0, 10.0, 10.0]
 
 
 def test_a_gap_longer_than_the_ring_loses_no_step(mode, tmp_path, monkeypatch):

@@ -1,12 +1,7 @@
 import pytest
-from hypothesis import HealthCheck, settings
 from storage import Disk, Gate
 
 import tbwriter
-
-# No deadline, as shared machines stall; nothing left on disk.
-settings.register_profile("tbwriter", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("tbwriter")
 
 
 @pytest.fixture

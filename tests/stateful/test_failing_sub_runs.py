@@ -52,7 +52,7 @@ def storage(tmp_path):
 def test_what_waits_for_a_failing_sub_run_is_bounded_and_the_rest_is_counted(storage, caplog):
     runs = Runs(Place(url=storage.url), purge_step=None, clock=lambda: 1700000000.5, coalesce=True)
     for begin in range(0, LIMIT + 2000, 1000):
-        runs.add([SubRun("loss_bad", ("loss", 1.0, step, 1.0, 0.1)) for step in range(begin, begin + 1000)])
+        runs.add([SubRun("loss_bad", ("loss", 1.0, step, 1.0)) for step in range(begin, begin + 1000)])
         with pytest.raises(SubRunError, match="Permission denied"):
             runs.drain()
     assert (runs.waiting, runs.dropped) == (LIMIT, 2000)
@@ -61,7 +61,7 @@ def test_what_waits_for_a_failing_sub_run_is_bounded_and_the_rest_is_counted(sto
     storage.refuses = False
     runs.drain()
     assert (runs.waiting, runs.written, runs.dropped) == (0, LIMIT, 2000)
-    runs.add([SubRun("loss_bad", ("loss", 1.0, LIMIT, 1.0, 0.1))])
+    runs.add([SubRun("loss_bad", ("loss", 1.0, LIMIT, 1.0))])
     runs.drain()
     assert [step for step, _ in scalars(storage.path(storage.url + "/loss_bad"))] == [*range(LIMIT + 1)]
     runs.close(0)

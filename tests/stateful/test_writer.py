@@ -22,6 +22,8 @@ from storage import PATIENCE_SECS, through
 
 import tbwriter
 from tbwriter import EventFileWriter, SinkError, SummaryWriter, WriterClosedError, open_sink, read_events, verify
+from tbwriter._methods import _scalars
+from tbwriter._pb import tfevents_pb2 as pb
 
 
 @pytest.fixture
@@ -1055,3 +1057,33 @@ def test_the_arguments_of_an_event_file_writer_are_torchs_in_order():
 def test_the_directory_is_made_with_all_above_it(tmp_path, writer_at):
     writer_at(os.path.join(tmp_path, "a", "b", "c"))
     assert len(event_files(tmp_path / "a" / "b" / "c")) == 1
+
+
+def test_a_clock_that_is_set_back_moves_no_point_back_whatever_adds_it(tmp_path, monkeypatch):
+    now = [1.7e9]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    monkeypatch.setattr(_scalars, "_now", time.time)
+    writer = SummaryWriter(tmp_path)
+    added = [
+        lambda step: writer.add_scalar("scalar", 0.5, step),
+        lambda step: writer.add_metrics({"a": 0.5, "b": 1.5}, step),
+        lambda step: writer.add_scalar_series("series", [1.0, 2.0], [2 * step, 2 * step + 1]),
+        lambda step: writer.add_scalar_series("long", np.zeros(200), 200 * step + np.arange(200)),
+        lambda step: writer.add_histogram("histogram", [1.0, 2.0], step),
+        lambda step: writer.add_text("text", "words", step),
+        lambda step: writer.add_scalars("several", {"x": 1.0}, step),
+        lambda step: writer.file_writer.add_summary(pb.Summary(), step),
+        lambda step: writer.add_hparams({"lr": 0.1}, {"best": 1.0}, global_step=step),
+    ]
+    for step, add in enumerate(added * 2):  # the second time by the short paths
+        add(step)
+        now[0] += 10.0 if step % 3 else -5000.0
+    writer.add_scalar("scalar", 0.5, 99, walltime=7.0)
+    writer.close()
+    own, several = ([e.wall_time for e in events(run) if e.values] for run in (tmp_path, tmp_path / "several_x"))
+    assert own.count(7.0) == 1
+    own.remove(7.0)
+    assert own == sorted(own)
+    assert 1.7e9 == own[0] < own[-1] < 1.7e9 + 200
+    assert several == sorted(several)
+    assert len(several) == 2
