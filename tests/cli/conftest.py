@@ -7,13 +7,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 pytest.importorskip("typer")
 from calling import command
-
-settings.register_profile("tbwriter", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("tbwriter")
 
 
 @pytest.fixture

@@ -435,7 +435,7 @@ def test_event_files_in_the_way_are_not_mixed_with(tmp_path):
     assert not (tmp_path / "more" / "a").exists()
 
 
-@settings(deadline=None, database=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.one_of(st.binary(max_size=60), st.binary(max_size=60).map(framed)), max_size=6), st.booleans())
 def test_any_bytes_end_in_event_files(tmp_path_factory, parts, lineage):
     place = tmp_path_factory.mktemp("any")
@@ -484,7 +484,7 @@ def test_a_file_of_mindspores_gives_all_its_good_records_and_says_what_is_lost(w
     assert told["offsets"] == [fault.offset for fault in good.faults if not fault.torn_tail]
 
 
-@settings(deadline=None, database=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.sampled_from([scalar(1, 1.0), scalar(2, 2.0), bytes(40), scalar(3, 3.0)[:-4]]), max_size=8))
 def test_what_a_report_says_is_lost_is_what_no_good_record_holds(tmp_path_factory, parts):
     place = tmp_path_factory.mktemp("damaged")

@@ -45,19 +45,19 @@ def check_all(base, options, spool, size=4):
         check("/".join([base, *ODD[begin : begin + size]]), options, spool)
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(parts=st.lists(NAMES, min_size=1, max_size=3))
 def test_any_name_in_memory(tmp_path, parts):
     check(f"memory://any{next(_numbers)}/{'/'.join(parts)}", None, tmp_path)
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(parts=st.lists(NAMES.filter(lambda name: len(name.encode()) < 200), min_size=1, max_size=3))
 def test_any_name_in_a_directory(tmp_path, parts):
     check(f"{tmp_path}/any{next(_numbers)}/{'/'.join(parts)}", None, None)
 
 
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(parts=st.lists(NAMES, min_size=1, max_size=2), slashes=st.integers(1, 3))
 def test_any_name_in_s3(light_s3, parts, slashes):
     url = ("/" * slashes).join([f"{light_s3.url}.{next(_numbers)}", *parts]) + "/" * (slashes - 1)

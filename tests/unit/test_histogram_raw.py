@@ -1,7 +1,7 @@
 import duck
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -41,7 +41,10 @@ def test_no_values_make_no_histogram():
 
 @given(hnp.arrays(np.float64, st.integers(1, 50), elements=st.floats(-1e6, 1e6)), st.integers(1, 20))
 def test_what_numpy_counts_is_taken(values, bins):
-    counts, edges = np.histogram(values, bins)
+    try:
+        counts, edges = np.histogram(values, bins)
+    except ValueError:  # values so close that there are no floats for as many edges between them
+        reject()
     got = np.array(rows(edges[1:], counts, values.min(), values.max()))
     assert got[:, 2].sum() == len(values)
     assert (got[:, 1] >= got[:, 0]).all()

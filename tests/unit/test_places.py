@@ -37,7 +37,7 @@ def told(text):
         return None, str(exc)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(scheme=st.one_of(st.just(""), SCHEMES.map("{}:".format), SCHEMES.map("{}://".format)), rest=TEXT)
 def test_any_text_is_a_place_that_stays_the_same_or_is_refused_by_name(scheme, rest):
     place, refusal = told(scheme + "".join(rest))
