@@ -72,8 +72,8 @@ def _figures(setting: Setting, mode: str) -> list[Figure]:
     bare = statistics.median(steps[BARE])
     how = (
         f"MindSpore's {mode.upper()} mode on the CPU; every step is collected; a step without callback takes "
-        f"{bare / 1000:.1f} ms here; {setting.rounds} rounds of {_EPOCHS[mode]} epochs each. The scalars: loss, learning "
-        "rate, gradient norm, step time, samples a second and epoch of msbridge, the loss alone of the others."
+        f"{bare / 1000:.1f} ms here; {setting.rounds} rounds of {_EPOCHS[mode]} epochs each. The scalars: loss, "
+        "learning rate, gradient norm, step time, samples a second and epoch of msbridge, the loss alone of the others."
     )
     direct = {name: spread(found) for name, found in inside.items()}
     ratios = {
