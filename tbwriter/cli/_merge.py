@@ -106,10 +106,10 @@ def merge(
         where = into if name == "." else sinks.join(into, *name.split("/"))
         targets[name] = sinks.join(where, _name_of(begins[file.path] for _, run in group for file in run.event_files))
     _preflight.refuse_existing(list(targets.values()), options)
-    done = []
+    # What cannot be merged is refused before the first file is written.
+    merges = [_Merge(group, begins, targets[name], prefix, names, options, damage) for name, group in groups.items()]
     with _common.progress("merging", _common.size_of(kept)) as advance:
-        for name, group in groups.items():
-            done.append(_merge(group, begins, targets[name], prefix, names, options, advance, damage))
+        done = [one.write(advance) for one in merges]
     for old in sorted(set(names) - {tag for file in done for tag in file.pop("renamed")}):
         _common.say(f"tbwriter: --rename {old}=...: no such tag in what was merged")
     _writing.tell(done, as_json, damage)
@@ -122,53 +122,70 @@ def _renaming(text: str) -> tuple[str, str]:
     return old, new
 
 
-def _merge(
-    group: list[tuple[str, Directory]],
-    begins: Mapping[str, float],
-    target: str,
-    prefix: bool,
-    names: Mapping[str, str],
-    options: Mapping[str, Any] | None,
-    advance: Callable[[int], None],
-    damage: Damage,
-) -> dict[str, Any]:
-    label_of = {found.path: label for label, run in group for found in run.event_files}
-    files = [found for _, run in group for found in run.event_files]
-    files.sort(key=lambda found: (begins[found.path], found.name))
+class _Merge:
+    """What becomes one file: which files, in which order, and what of them is void."""
 
-    def tag_of(found: Found, tag: str) -> str:
-        return names.get(tag, f"{label_of[found.path]}/{tag}" if prefix else tag)
+    def __init__(
+        self,
+        group: list[tuple[str, Directory]],
+        begins: Mapping[str, float],
+        target: str,
+        prefix: bool,
+        names: Mapping[str, str],
+        options: Mapping[str, Any] | None,
+        damage: Damage,
+    ) -> None:
+        """Go through all files; add what is wrong with them to `damage`.
 
-    voids: dict[str, Voids] = {}
-    scans = []
-    offset = 0  # of the values of a scan among all
-    parts = [[found for found in files if label_of[found.path] == label] for label in dict.fromkeys(label_of.values())]
-    for part in parts if prefix else [files]:
-        observe = _observer(voids, functools.partial(tag_of, part[0]), offset)
-        scan = _scan.scan(target, ".", tuple(part), options, observe=observe)
-        damage.see(scan)
-        scans.append(scan)
-        _add_marks(voids, scan, [tag_of(part[0], tag) for tag in scan.tags], offset)
-        offset += scan.values
-    if not prefix:
-        _refuse_mixed(scans[0])
-    for part, scan in zip(parts if prefix else [files], scans, strict=True):
-        _refuse_two_of_one_name(scan, functools.partial(tag_of, part[0]), names)
-    with _rewrite.NewFile(target, options) as new:
-        for data in _rewrite.header(_begin(begins[found.path] for found in files)):
-            new.write(data)
-        copier = _Copier(new, voids)
-        for found in [found for part in (parts if prefix else [files]) for found in part]:
-            copier.copy(found, functools.partial(tag_of, found), options)
-            advance(found.size)
-    return {
-        "path": ", ".join(run.path for _, run in group),
-        "output": target,
-        "records": new.records,
-        "files": len(files),
-        "renamed": [tag for scan in scans for tag in scan.tags if tag in names],
-        "values_of_earlier_sessions_dropped": copier.dropped,
-    }
+        Raises:
+            ValueError: they cannot be put in order, or tags would be mixed.
+        """
+        self._path = ", ".join(run.path for _, run in group)
+        self._target, self._names, self._options, self._prefix = target, names, options, prefix
+        self._label_of = {found.path: label for label, run in group for found in run.event_files}
+        files = [found for _, run in group for found in run.event_files]
+        files.sort(key=lambda found: (begins[found.path], found.name))
+        self._begin = _begin(begins[found.path] for found in files)
+        labels = dict.fromkeys(self._label_of.values())
+        parts = [[found for found in files if self._label_of[found.path] == label] for label in labels]
+        self._parts = parts if prefix else [files]
+        self._voids: dict[str, Voids] = {}
+        scans = []
+        offset = 0  # of the values of a scan among all
+        for part in self._parts:
+            tag_of = functools.partial(self._tag_of, part[0])
+            scan = _scan.scan(target, ".", tuple(part), options, observe=_observer(self._voids, tag_of, offset))
+            damage.see(scan)
+            scans.append(scan)
+            _add_marks(self._voids, scan, [tag_of(tag) for tag in scan.tags], offset)
+            offset += scan.values
+        if not prefix:
+            _refuse_mixed(scans[0])
+        for part, scan in zip(self._parts, scans, strict=True):
+            _refuse_two_of_one_name(scan, functools.partial(self._tag_of, part[0]), names)
+        self._renamed = [tag for scan in scans for tag in scan.tags if tag in names]
+
+    def _tag_of(self, found: Found, tag: str) -> str:
+        """Return what a tag of a file is called in the new one."""
+        return self._names.get(tag, f"{self._label_of[found.path]}/{tag}" if self._prefix else tag)
+
+    def write(self, advance: Callable[[int], None]) -> dict[str, Any]:
+        """Write the file; return what is told of it."""
+        with _rewrite.NewFile(self._target, self._options) as new:
+            for data in _rewrite.header(self._begin):
+                new.write(data)
+            copier = _Copier(new, self._voids)
+            for found in [found for part in self._parts for found in part]:
+                copier.copy(found, functools.partial(self._tag_of, found), self._options)
+                advance(found.size)
+        return {
+            "path": self._path,
+            "output": self._target,
+            "records": new.records,
+            "files": sum(map(len, self._parts)),
+            "renamed": self._renamed,
+            "values_of_earlier_sessions_dropped": copier.dropped,
+        }
 
 
 class _Copier:

@@ -55,15 +55,24 @@ def thin(
     pattern = _writing.pattern(drop_tag, "--drop-tag")
     kinds = set(drop_kind or ())
 
+    found_tag = False
+
     def unwanted(tag: str, scan: TagScan) -> bool:
-        return scan.plugin in kinds or (pattern is not None and bool(pattern.search(tag)))
+        nonlocal found_tag
+        is_told = pattern is not None and bool(pattern.search(tag))
+        found_tag = found_tag or is_told
+        return is_told or scan.plugin in kinds
 
     runs, into, damage = _writing.plan(path, output, in_place, force, options)
     _kinds.refuse_unknown(kinds, "--drop-kind", runs, options)
+    # What stays of each run is settled before the first is written: a budget may turn out to be too small.
+    plans = [_planned(run, every or 1, limit, unwanted, options, damage) for run in runs]
+    if pattern is not None and not found_tag:
+        _common.say(f"tbwriter: --drop-tag {drop_tag}: no such tag in {path}")
     done = []
     with _common.progress("thinning", _common.size_of(runs)) as advance:
-        for run in runs:
-            done += _thin(run, into, every or 1, limit, unwanted, options, advance, damage)
+        for run, plan in zip(runs, plans, strict=True):
+            done += _write(run, into, plan, options, advance)
     _writing.tell(done, as_json, damage)
 
 
@@ -141,16 +150,19 @@ class Plan:
         np.bitwise_or.at(self._kept, places >> 3, (1 << (places & 7)).astype(np.uint8))
 
 
-def _thin(
+def _planned(
     run: Directory,
-    into: str | None,
     every: int,
     limit: int | None,
     unwanted: Callable[[str, TagScan], bool],
     options: Mapping[str, Any] | None,
-    advance: Callable[[int], None],
     damage: Damage,
-) -> list[dict[str, Any]]:
+) -> Plan:
+    """Return what stays of a run; add what is wrong with its files to `damage`.
+
+    Raises:
+        ValueError: not even one point of each tag fits into `limit` bytes.
+    """
     if limit is not None:
         scan = _scan.scan(run.path, run.run, run.event_files, options)
         every = _every_for(scan, limit, unwanted)
@@ -159,10 +171,10 @@ def _thin(
         damage.see(_scan.scan(run.path, run.run, run.event_files, options, observe=plan.observe))
         plan.end()
         if limit is None:
-            return _write(run, into, plan, options, advance)
+            return plan
         size = sum(file["bytes"] for file in _write(run, None, plan, options, lambda _bytes: None, dry=True))
         if size <= limit:
-            return _write(run, into, plan, options, advance)
+            return plan
         every = int(every * size / limit) + 1  # sizes of values vary; ask again
     raise ValueError(
         f"{run.path}: one point of each tag takes more than the budget of {limit} bytes: drop kinds or tags"

@@ -304,6 +304,13 @@ def test_writers_at_one_time_are_refused(tbwriter_command, tmp_path):
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 
+def test_a_run_that_cannot_be_merged_leaves_all_runs_alone(tbwriter_command, tmp_path):
+    put(tmp_path / "runs" / "a", "good")
+    put(tmp_path / "runs" / "b", "two-writers-one-tag")
+    assert tbwriter_command("merge", tmp_path / "runs", "-o", tmp_path / "out").code == 2
+    assert not (tmp_path / "out").exists()
+
+
 def test_tags_are_renamed(tbwriter_command, tmp_path):
     put(tmp_path / "run", "two-writers")
     out = merged(tbwriter_command, tmp_path, tmp_path / "run", "--rename", "loss=train/loss")
@@ -464,6 +471,22 @@ def test_a_budget_that_cannot_be_met_is_told(tbwriter_command, tmp_path):
     assert answer.code == 2
     assert "--drop-kind" in answer.err or "drop kinds or tags" in answer.err
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+def test_a_budget_that_one_run_cannot_meet_leaves_all_runs_alone(tbwriter_command, tmp_path):
+    put(tmp_path / "runs" / "a", "good")
+    spiky(tmp_path / "runs" / "b")
+    before = [contents(tmp_path / "runs" / name) for name in "ab"]
+    for to in (["-o", tmp_path / "out"], ["--in-place"]):
+        assert tbwriter_command("thin", tmp_path / "runs", *to, "--budget", "600B").code == 2
+        assert [contents(tmp_path / "runs" / name) for name in "ab"] == before
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_tag_to_drop_that_is_not_there_is_told(tbwriter_command, tmp_path):
+    place = put(tmp_path / "run", "good")
+    answer = tbwriter_command("thin", place, "-o", tmp_path / "out", "--drop-tag", "lost")
+    assert (answer.code, "no such tag" in answer.err) == (0, True)
 
 
 @pytest.mark.parametrize(
