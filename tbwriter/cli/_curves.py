@@ -66,5 +66,8 @@ def sparkline(values: Iterable[float], width: int) -> str:
     if not finite:
         return " " * len(shown)
     low, high = min(finite), max(finite)
-    scale = (len(BARS) - 1) / (high - low) if high > low and math.isfinite(high - low) else 0.0
-    return "".join(BARS[round((value - low) * scale)] if math.isfinite(value) else " " for value in shown)
+    span = high - low
+    if not 0.0 < span < math.inf:
+        return "".join(BARS[0] if math.isfinite(value) else " " for value in shown)
+    top = len(BARS) - 1  # multiplied last: the inverse of a small span is infinite
+    return "".join(BARS[round((value - low) / span * top)] if math.isfinite(value) else " " for value in shown)

@@ -28,8 +28,8 @@ _WORTH_A_POOL_BYTES = 64 << 20
 Rows = tuple[str, str, list[int], list[float], list[Any]]
 """Values of one tag of one run: run, tag, steps, wall times, values."""
 Write = Callable[[Rows], None]
-Part = tuple[str, list[FileDamage]]
-"""The file with the values of one run, and what is wrong with the files that it comes from."""
+Part = tuple[str, list[FileDamage], bool]
+"""The file with the values of one run, what is wrong with the files that it comes from, and whether it has values."""
 
 
 class Format(str, enum.Enum):
@@ -68,8 +68,8 @@ def export(
 
     Values of a tag stand in their order; all points are there, not the sample that TensorBoard keeps. Memory stays
     bounded, whatever the size of the files. Damage is left out. FILE may be a pipe or a device, which is written into.
-    Parquet needs `pip install 'tbwriter\[parquet]'`. Exit codes: 0; 1 a file is damaged; 2 wrong usage; 3 nothing
-    there, not readable or not writable.
+    Parquet needs `pip install 'tbwriter\[parquet]'`. Exit codes: 0; 1 a file is damaged; 2 wrong usage, or no such
+    tag; 3 nothing there, not readable or not writable.
     """
     options = _common.options_of(storage_options)
     _writing.pattern(tag, "--tag")
@@ -79,12 +79,18 @@ def export(
     runs = _common.runs_below(path, options)
     _kinds.refuse_unknown([kind], "--kind", runs, options)
     damage = Damage()
+    nothing = ValueError(f"no {kind} of such a tag in {path}; `tbwriter inspect` lists the tags")
+    found = tag is None
     if output is None:
         if chosen is Format.PARQUET:
             raise typer.BadParameter("Parquet goes to a file: say --output FILE")
         sys.stdout.write(",".join(COLUMNS) + "\n")
         for run in runs:
-            damage.add(_push(run, tag, kind, options, lambda rows: _csv_rows(sys.stdout, rows)))
+            damages, has_values = _push(run, tag, kind, options, lambda rows: _csv_rows(sys.stdout, rows))
+            damage.add(damages)
+            found = found or has_values
+        if not found:
+            raise nothing
         damage.end()
     if chosen is Format.PARQUET:
         _arrow()
@@ -96,25 +102,36 @@ def export(
         folder = os.path.dirname(whole)
         work = [(run, os.path.join(folder, str(n)), chosen, tag, kind, options) for n, run in enumerate(runs)]
         with _common.progress("exporting", _common.size_of(runs)) as advance:
-            made = _parts(work, engine, scheduler, min(jobs, len(runs)))
-            _join(_telling(made, runs, damage, advance), whole, chosen)
+
+            def told() -> Iterator[str]:
+                nonlocal found
+                for run, part in zip(runs, _parts(work, engine, scheduler, min(jobs, len(runs))), strict=True):
+                    path_of_part, damages, has_values = part
+                    damage.add(damages)
+                    found = found or has_values
+                    yield path_of_part
+                    advance(sum(file.size for file in run.event_files))
+
+            _join(told(), whole, chosen)
+        if not found:
+            raise nothing
     damage.end()
 
 
-def _telling(
-    parts: Iterable[Part], runs: list[Directory], damage: Damage, advance: Callable[[int], None]
-) -> Iterator[str]:
-    for (part, damages), run in zip(parts, runs, strict=True):
-        damage.add(damages)
-        yield part
-        advance(sum(found.size for found in run.event_files))
-
-
 def _push(
-    run: Directory, tag: str | None, kind: str, options: Mapping[str, Any] | None, write: Write
-) -> list[FileDamage]:
-    """Give the values of one run to `write`, some thousand of a tag at a time; return what is wrong with its files."""
+    run: Directory, tag: str | None, kind: str, options: Mapping[str, Any] | None, into: Write
+) -> tuple[list[FileDamage], bool]:
+    """Give the values of one run to `into`, some thousand of a tag at a time.
+
+    Return what is wrong with its files, and whether there were values.
+    """
     pattern = re.compile(tag or "")
+    has_values = False
+
+    def write(rows: Rows) -> None:
+        nonlocal has_values
+        has_values = True
+        into(rows)
 
     def observe(name: str, bulk: Bulk) -> None:
         if kind == bulk.scan.plugin == "scalars" and pattern.search(name):
@@ -129,7 +146,7 @@ def _push(
         for found in run.event_files:
             for data in _rewrite.records(found, options):
                 _push_event(data, plugins, run.run, pattern, kind, write)
-    return _damage.in_scan(scan)
+    return _damage.in_scan(scan), has_values
 
 
 def _push_event(
@@ -197,9 +214,9 @@ def _arrow() -> tuple[Any, Any]:
 def write_part(
     run: Directory, path: str, form: Format, tag: str | None, kind: str, options: Mapping[str, Any] | None
 ) -> Part:
-    """Write the values of one run to a file of its own; return that and its damage. Runs in other processes."""
+    """Write the values of one run to a file of its own; return what `Part` holds. Runs in other processes."""
     with _writer(path, form, kind) as write:
-        return path, _push(run, tag, kind, options, write)
+        return path, *_push(run, tag, kind, options, write)
 
 
 def _parts(jobs: Iterable[tuple[Any, ...]], engine: Engine, scheduler: str | None, processes: int) -> Iterator[Part]:

@@ -52,7 +52,9 @@ def plot(
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH...", help="Event files or directories of runs: paths or URLs.")
     ],
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The picture, at a path or a URL: .png, .svg or .pdf.")
+    ],
     tag: _common.TagPattern = None,
     run: Annotated[str | None, typer.Option(metavar="REGEX", help="Only runs in whose name this is found.")] = None,
     smoothing: Annotated[float, typer.Option(min=0.0, max=0.999, help="As TensorBoard's; its default is 0.6.")] = 0.6,
@@ -110,7 +112,7 @@ def _draw(
                 panels.setdefault(tag, {})[name] = curves
     if not panels:
         raise ValueError(f"no scalars of such a tag in {', '.join(paths)}; `tbwriter inspect` lists the tags")
-    _picture(dict(sorted(panels.items())[:_MOST_TAGS]), target, ending, log, wanted.axis, wanted.smoothing)
+    _picture(dict(sorted(panels.items())[:_MOST_TAGS]), target, ending, log, wanted, options)
     if len(panels) > _MOST_TAGS:
         _common.say(f"{len(panels)} tags, of which {_MOST_TAGS} are drawn; choose with --tag")
 
@@ -175,8 +177,6 @@ def _ending(target: _saving.Output) -> str:
     Raises:
         ValueError: it says none that is known.
     """
-    if "://" in target.place:
-        raise ValueError(f"plot writes to local files, got --output {target.place!r}")
     ending = os.path.splitext(target.place)[1].lower()
     if not ending and target.is_special:
         return "png"
@@ -190,8 +190,8 @@ def _picture(
     target: _saving.Output,
     ending: str,
     log: bool,
-    axis: Axis,
-    smoothing: float,
+    wanted: _Wanted,
+    options: Mapping[str, Any] | None,
 ) -> None:
     try:
         import matplotlib as mpl
@@ -203,7 +203,7 @@ def _picture(
     rows = math.ceil(len(panels) / columns)
     texts = {text for tag, runs in panels.items() for text in (tag, *runs)}
     # A picture that is looked at while it is drawn anew is never half there.
-    with mpl.rc_context({"font.family": _fonts.for_texts(texts)}), _fonts.quiet(), target.new_file() as path:
+    with mpl.rc_context({"font.family": _fonts.for_texts(texts)}), _fonts.quiet(), target.new_file(options) as path:
         figure = Figure(figsize=(5.2 * columns, 3.4 * rows), layout="constrained")
         FigureCanvasAgg(figure)
         for number, (tag, runs) in enumerate(panels.items()):
@@ -211,13 +211,13 @@ def _picture(
             # Names are shown as they are, not as formulas.
             axes.set_title(_name(tag), fontsize=10)
             axes.set_xlabel(
-                {Axis.STEP: "step", Axis.RELATIVE: "seconds", Axis.WALL: "seconds since 1970"}[axis], fontsize=8
+                {Axis.STEP: "step", Axis.RELATIVE: "seconds", Axis.WALL: "seconds since 1970"}[wanted.axis], fontsize=8
             )
             axes.tick_params(labelsize=8)
             axes.grid(alpha=0.3)
             if log:
                 axes.set_yscale("log")
-            _panel(axes, runs, smoothing)
+            _panel(axes, runs, wanted.smoothing)
         figure.savefig(path, format=ending, dpi=120)
 
 

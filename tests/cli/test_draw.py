@@ -14,7 +14,7 @@ import fsspec
 import numpy as np
 import pytest
 from damaged import NAME, put, scalar, start, version
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from waiting import wait_until
 
@@ -80,6 +80,17 @@ def test_export_goes_to_a_url(tbwriter_command, runs):
     fs.rm("/test-export", recursive=True)
 
 
+@pytest.mark.parametrize("to", ["stdout", "x.csv", "x.parquet"])
+def test_export_of_a_tag_that_is_not_there_is_told(tbwriter_command, runs, tmp_path, to):
+    if to == "x.parquet":
+        pytest.importorskip("pyarrow")
+    words = [] if to == "stdout" else ["-o", tmp_path / "out" / to]
+    answer = tbwriter_command("export", runs, "--tag", "nothing", *words)
+    assert answer.code == 2
+    assert "tbwriter inspect" in answer.err
+    assert to == "stdout" or list((tmp_path / "out").iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "arguments", [["--format", "parquet"], ["--engine", "dask"], ["--scheduler", "x"], ["--format", "xls"]]
 )
@@ -124,6 +135,14 @@ def test_a_picture_is_a_png_where_its_name_says_so(tbwriter_command, runs, tmp_p
     pytest.importorskip("matplotlib")
     assert tbwriter_command("plot", runs, "-o", tmp_path / "x.png", "--x", axis).code == 0
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_goes_to_a_url(tbwriter_command, runs):
+    pytest.importorskip("matplotlib")
+    assert tbwriter_command("plot", runs, "-o", "memory://test-plot/x.png").code == 0
+    fs = fsspec.filesystem("memory")
+    assert fs.cat("/test-plot/x.png").startswith(b"\x89PNG")
+    fs.rm("/test-plot", recursive=True)
 
 
 def test_runs_of_several_places_share_a_picture_and_keep_their_names_apart(tbwriter_command, runs, tmp_path):
@@ -337,6 +356,8 @@ def test_a_record_that_comes_in_two_pieces_is_read_once_whole(tmp_path):
     assert list(follower.new_values()) == []
 
 
+@example([0.0, 5e-324], 2)
+@example([-1.7e308, 1.7e308], 2)
 @given(st.lists(st.floats(), max_size=30), st.integers(1, 20))
 def test_a_line_of_bars_fits_and_never_fails(values, width):
     from tbwriter.cli._curves import sparkline
