@@ -27,6 +27,7 @@ MOST_EXAMPLES = 20
 """Damaged places, gaps and steps back that are kept with their places; all are counted."""
 _MOST_STRIDES = 64
 _GATHERED = 100_000
+_ZEROS = 32
 _AROUND = _record.HEADER_SIZE + _record.FOOTER_SIZE
 
 
@@ -38,7 +39,7 @@ class Damage(NamedTuple):
     what: str
     torn_tail: bool
     zeros: bool
-    """Whether it begins with zeros, as a page that never reached the disk or the file server."""
+    """Whether zeros stand where a record should begin, as after a page that never reached the disk."""
     headed: bool
     """Whether the header of its first record is good."""
     framed: bool
@@ -386,16 +387,21 @@ class _Scanner:
     def _measure_damage(file: BinaryIO, scan: FileScan) -> None:
         """See which damage is a hole of zeros, and which has its lengths in order."""
         for number, damage in enumerate(scan.damage):
-            file.seek(damage.offset)
-            head = file.read(min(damage.size, _record.HEADER_SIZE))
-            # A record never begins with 12 zeros: the checksum of a length of 0 is not 0.
-            zeros = len(head) == _record.HEADER_SIZE and not head.strip(b"\0")
-            headed = _record.is_header(head)
             at, end = damage.offset, damage.offset + damage.size
+            file.seek(at)
+            head = file.read(min(damage.size, _record.HEADER_SIZE))
+            headed = _record.is_header(head)
             while at < end and _record.is_header(head):
                 at += _AROUND + int.from_bytes(head[:8], "little")
                 file.seek(at)
-                head = file.read(_record.HEADER_SIZE)
+                head = file.read(min(max(end - at, 0), _record.HEADER_SIZE))
+            # A record never begins with 12 zeros: the checksum of a length of 0 is not 0. Nor does an Event with 32. A
+            # page ends anywhere: where it is lost, the record that reaches into it is damaged, and zeros stand in place
+            # of the one behind it, or of all of it but the begin of its header.
+            body = file.read(min(max(end - at - len(head), 0), _ZEROS))
+            zeros = (len(head) == _record.HEADER_SIZE and not head.strip(b"\0")) or (
+                len(body) == _ZEROS and not body.strip(b"\0")
+            )
             scan.damage[number] = damage._replace(zeros=zeros, headed=headed, framed=at == end)
 
     def _record(self, data: bytes, scan: FileScan) -> None:

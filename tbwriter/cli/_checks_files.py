@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tbwriter._preflight import COMPRESSED, foreign
-from tbwriter._scan import Damage, FileScan, Restart, RunScan
-from tbwriter.cli import _order
+from tbwriter._scan import Damage, FileScan, RunScan
+from tbwriter.cli import _checks_writers, _order
 from tbwriter.cli._common import counted, duration, megabytes, shell_word
-from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, names, repair
+from tbwriter.cli._finding import (
+    ERROR,
+    NOTE,
+    WARNING,
+    Finding,
+    being_written,
+    both,
+    merge,
+    move_away,
+    repair,
+)
 
 _UNCHECKED = "shows the damaged values as if they were good, and nothing behind one that cannot be parsed"
 _HALF_CHECKED = "may show a wrong value for the first of them; shows nothing of this file behind it"
 
 
-def check(run: RunScan) -> Iterator[Finding]:
+def check(run: RunScan, storage_options: Mapping[str, Any] | None) -> Iterator[Finding]:
     """Check one run's files."""
     for file in run.files:
         yield from _check_damage(run, file)
     yield from _check_content(run)
     yield from _check_names(run)
-    yield from _check_writers(run)
+    yield from _checks_writers.check(run, storage_options)
     yield from _check_restarts(run)
 
 
@@ -33,7 +44,8 @@ def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
             path,
             f"the file cannot be read: {file.error}",
             **both("shows nothing of it"),
-            fix=f"chmod u+r {shell_word(path)}, or run TensorBoard as a user who may read it",
+            fix="or run TensorBoard as a user who may read it",
+            command=f"chmod u+r {shell_word(path)}" if "://" not in path else "",
         )
     what = foreign(file.head)
     if what:
@@ -43,7 +55,7 @@ def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
             path,
             f"it {what}",
             **both("shows nothing of it"),
-            fix=_gunzip(path) if what == COMPRESSED else f"mv {shell_word(path)} to another place",
+            **(_gunzip(path) if what == COMPRESSED else move_away(path)),
         )
         return
     if file.no_events:
@@ -54,9 +66,7 @@ def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
             f"{file.no_events} records are whole, but hold no Event",
             python="fails at the first of them and ends reloading: nothing new of any run is shown any more",
             data_server="shows nothing of this file behind the first of them",
-            fix=repair(path)
-            if file.records > file.no_events
-            else f"mv {shell_word(path)} to another place: it is no event file",
+            **(repair(run.path, run.name) if file.records > file.no_events else move_away(path)),
         )
     inside = [
         damage for damage in file.damage if not damage.torn_tail and damage.offset + damage.size < file.found.size
@@ -82,13 +92,15 @@ def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
             f"{counted(more, 'damaged place')}: {others[0].what.removeprefix(f'{path}: ')}",
         )
     for damage in at_end:
-        yield _torn(file, damage)
+        yield _torn(run, file, damage)
 
 
-def _gunzip(path: str) -> str:
-    if path.endswith(".gz"):
-        return f"gunzip {shell_word(path)}"
-    return f"mv {shell_word(path)} {shell_word(path + '.gz')}; gunzip {shell_word(path + '.gz')}"
+def _gunzip(path: str) -> dict[str, str]:
+    if "://" in path:
+        return {"fix": "store it again uncompressed"}
+    packed = path if path.endswith(".gz") else path + ".gz"
+    first = "" if packed == path else f"mv {shell_word(path)} {shell_word(packed)} && "
+    return {"command": f"{first}gunzip {shell_word(packed)}", "fix": "gives the event file back"}
 
 
 def _damage(run: RunScan, file: FileScan, places: list[Damage], code: str, what: str) -> Finding:
@@ -105,11 +117,11 @@ def _damage(run: RunScan, file: FileScan, places: list[Damage], code: str, what:
         f"{what}; {megabytes(size)} lie in them, {file.records} records are good",
         python=behind + more,
         data_server=first,
-        fix=repair(file.found.path),
+        **repair(run.path, run.name),
     )
 
 
-def _torn(file: FileScan, damage: Damage) -> Finding:
+def _torn(run: RunScan, file: FileScan, damage: Damage) -> Finding:
     live = being_written(file.found)
     if damage.zeros:
         what = f"{megabytes(damage.size)} of zeros at the end, as a machine that failed leaves"
@@ -123,7 +135,7 @@ def _torn(file: FileScan, damage: Damage) -> Finding:
         f"{file.found.path}, at byte {damage.offset}",
         f"{what}; all {file.records} records before are good" + (f"; {live}" if live else ""),
         **both("shows all before it; nothing that is appended behind it is ever shown"),
-        fix="nothing while it is written" if live and damage.torn_tail else repair(file.found.path),
+        **({"fix": "nothing while it is written"} if live and damage.torn_tail else repair(run.path, run.name)),
     )
 
 
@@ -142,7 +154,8 @@ def _check_content(run: RunScan) -> Iterator[Finding]:
             **both("lists the run without curves"),
             fix="wait, or flush more often"
             if live
-            else "nothing was logged, or nothing was flushed before the end: call flush() or close(); remove the files",
+            else "nothing was logged, or nothing was flushed before the end: call flush() or close(), and remove the "
+            "files",
         )
     for file in filled:
         if not file.version and file.records:
@@ -166,22 +179,18 @@ def _check_names(run: RunScan) -> Iterator[Finding]:
             ERROR,
             run.path,
             f"{first.found.name!r} sorts before {second.found.name!r}, but begins "
-            f"{duration(first.earliest - second.earliest)} later" + _voiding(restart),
+            f"{duration(first.earliest - second.earliest)} later" + _checks_writers.voiding(restart),
             python="reads them in this order: the curve jumps back; one that follows the run never reads the second"
             if restart is None
             else "reads them in this order, and leaves out of the first what the mark in the second voids",
             data_server="drops the points of the first at and after the steps of the second",
-            fix=f"tbwriter merge {shell_word(run.path)} -o MERGED"
-            + ("" if restart is None else "; if these are two trainings, move each into a directory of its own"),
+            **merge(
+                run.path,
+                run.name,
+                "writes one file in the order of the times"
+                + ("" if restart is None else "; if these are two trainings, move each into a directory of its own"),
+            ),
         )
-
-
-def _voiding(restart: Restart | None) -> str:
-    if restart is None:
-        return ""
-    return (
-        f"; the mark for step {restart.step} in the second voids {restart.voided} of the {restart.points} points before"
-    )
 
 
 def _check_restarts(run: RunScan) -> Iterator[Finding]:
@@ -206,59 +215,3 @@ def _check_restarts(run: RunScan) -> Iterator[Finding]:
             fix="nothing, if one training was begun again; if these are two trainings, move the files of each into a "
             "directory of its own",
         )
-
-
-def _check_writers(run: RunScan) -> Iterator[Finding]:
-    pairs = _order.overlapping(run)
-    copies = [pair for pair in pairs if _order.are_copies(*pair)]
-    if copies:
-        yield _copies(run, copies)
-    pairs = [pair for pair in pairs if pair not in copies]
-    if not pairs:
-        return
-    shared = sorted(set().union(*(first.tags & second.tags for first, second in pairs)))
-    first, second = pairs[0]
-    files = f"{first.found.name!r} and {second.found.name!r} were written at one time" + (
-        f", and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""
-    )
-    if shared:
-        last = max((file for pair in pairs for file in pair), key=lambda file: file.found.name)
-        restart = _order.restart_in(run, last)
-        yield Finding(
-            "several-writers",
-            ERROR,
-            run.path,
-            f"{files}, and both hold {names(shared)}" + _voiding(restart).replace("the second", repr(last.found.name)),
-            python="draws one curve that runs through the points of all files, one after the other"
-            if restart is None
-            else f"shows the last file's points alone from step {restart.step} on: its mark voids the others'",
-            data_server="shows the last file's points alone from its first step on; the others' are dropped",
-            fix="a directory for each writer: move the files into directories rank_0, rank_1, ... below this one",
-        )
-    else:
-        yield Finding(
-            "several-writers",
-            WARNING,
-            run.path,
-            f"{files}, with different tags",
-            python="reads all when it starts; while it follows the run, it never goes back to the earlier file",
-            data_server="shows all",
-            fix="a directory for each writer, or tensorboard --reload_multifile true (as `tbwriter serve` does)",
-        )
-
-
-def _copies(run: RunScan, pairs: list[tuple[FileScan, FileScan]]) -> Finding:
-    first, second = pairs[0]
-    voids = _order.restart_in(run, second) is not None
-    return Finding(
-        "copies",
-        NOTE if voids else ERROR,
-        run.path,
-        f"{first.found.name!r} and {second.found.name!r} hold the same"
-        + (f", and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""),
-        python="shows the points once: the mark in the second voids those of the first"
-        if voids
-        else "draws one curve that runs through the points of all files, one after the other",
-        data_server="shows the last value of a step alone",
-        fix=f"rm {shell_word(second.found.path)}",
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Container, Iterator
 from itertools import islice
 
@@ -21,18 +20,22 @@ _FEW = 4
 _MANY_OTHERS = 20_000
 NOTHING_THERE = {"no-such-place", "wrong-logdir"}
 """Codes of findings that say that the path leads nowhere."""
+UNREADABLE = {"unreadable"}
+"""Codes of findings that say that something could not be looked at."""
 
 
 def check_text(path: str) -> Iterator[Finding]:
     """Check what was typed, where nothing of this name exists."""
-    if re.match(r"[\w.-]+:[/~.]", path) and "://" not in path:
+    _name, colon, behind = path.partition(":")
+    if colon and "://" not in path and (behind.startswith(("/", "~", ".")) or os.path.exists(behind)):
         yield Finding(
             "wrong-logdir",
             ERROR,
             path,
             "this is the form name:path, which --logdir takes as one path",
             **both("shows nothing"),
-            fix=f"tensorboard --logdir_spec {shell_word(path)}, or --logdir with the parent of the runs",
+            command=f"tensorboard --logdir_spec {shell_word(path)}",
+            fix="or --logdir with the parent of the runs",
         )
     elif "," in path and all(os.path.exists(os.path.expanduser(part)) for part in path.split(",")):
         yield Finding(
@@ -41,7 +44,8 @@ def check_text(path: str) -> Iterator[Finding]:
             path,
             "these are several directories, which --logdir takes as one path",
             **both("shows nothing"),
-            fix=f"tensorboard --logdir_spec {shell_word(path)}, or --logdir with a directory above them",
+            command=f"tensorboard --logdir_spec {shell_word(path)}",
+            fix="or --logdir with a directory above them",
         )
 
 
@@ -50,16 +54,18 @@ def check_nothing(place: str) -> Iterator[Finding]:
     near = place
     while near != os.path.dirname(near) and not os.path.exists(near):
         missing, near = os.path.basename(near), os.path.dirname(near)
-    hint = "make sure that the training writes there"
+    hint, command = "make sure that the training writes there", ""
     if "://" not in place and os.path.isdir(near):
         entries = sorted(os.listdir(near))[:_SOME_DIRECTORIES]
         similar = difflib.get_close_matches(missing, entries, n=3, cutoff=0.6)
         if similar:
             hint = f"did you mean {names([os.path.join(near, name) for name in similar])}?"
+            if len(similar) == 1:
+                command = f"tbwriter doctor {shell_word(os.path.join(near, similar[0]))}"
         else:
             places = _places_with_event_files(near)
             hint = f"event files lie in {names(places)}" if places else f"{near!r} exists, but holds no event files"
-    yield Finding("no-such-place", ERROR, place, "nothing is there", **both("shows nothing"), fix=hint)
+    yield Finding("no-such-place", ERROR, place, "nothing is there", **both("shows nothing"), fix=hint, command=command)
 
 
 def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
@@ -73,7 +79,8 @@ def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
             place,
             "this is a file, and --logdir takes a directory",
             **both("does not list the run"),
-            fix=f"tensorboard --logdir {shell_word(folder)}",
+            command=f"tensorboard --logdir {shell_word(folder)}",
+            fix="shows the run",
         )
     for directory in directories:
         if directory.error is not None:
@@ -83,11 +90,10 @@ def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
                 directory.path,
                 f"the directory cannot be listed: {directory.error.strerror or directory.error}",
                 **both("shows none of its runs"),
-                fix=f"chmod u+rx {shell_word(directory.path)}, or run TensorBoard as a user who may read it",
+                command=f"chmod u+rx {shell_word(directory.path)}" if "://" not in place else "",
+                fix="or run TensorBoard as a user who may read it",
             )
-        if directory.mindspore_files:
-            yield _mindspore(directory)
-    renamed = list(_files_that_hold_events(place, [found for found in directories if not found.event_files]))
+    renamed = sorted(_files_that_hold_events(place, [found for found in directories if not found.event_files]))
     if renamed:
         yield Finding(
             "name-without-tfevents",
@@ -95,7 +101,15 @@ def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
             place,
             f"{names(renamed)} hold{'s' * (len(renamed) == 1)} events, but the name lacks 'tfevents'",
             **both("shows nothing: it goes by the name"),
-            fix="rename: events.out.tfevents.<10-digit second>.<host>",
+            command=" && ".join(_renaming(os.path.join(place, path)) for path in renamed[:_FEW]),
+            fix="gives "
+            + (
+                "it such a name"
+                if len(renamed) == 1
+                else "them such names"
+                if len(renamed) <= _FEW
+                else "the first of them such names"
+            ),
         )
     if any(directory.event_files for directory in directories):
         yield from _check_size(place, directories)
@@ -110,30 +124,13 @@ def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
         f"no event file at or below it, in {len(directories)} director{'ies' if len(directories) > 1 else 'y'} "
         f"with {sum(directory.other_files for directory in directories)} other files",
         **both("shows nothing"),
-        fix=f"event files lie in {names(places)}: tensorboard --logdir {shell_word(os.path.commonpath(places))}"
+        command=f"tensorboard --logdir {shell_word(os.path.commonpath(places))}" if 0 < len(places) <= _FEW else "",
+        fix=f"event files lie in {names(places)}"
         if 0 < len(places) <= _FEW
         else f"{len(places)} directories near it in {above!r} hold event files, such as {names(places[:_FEW])}; give "
         "TensorBoard the one that is meant"
         if places
         else "make sure that the training writes here, and that it flushes",
-    )
-
-
-def _mindspore(directory: Directory) -> Finding:
-    beside = bool(directory.event_files)
-    return Finding(
-        "mindspore-format",
-        NOTE if beside else ERROR,
-        directory.path,
-        f"{counted(len(directory.mindspore_files), 'file')} of MindSpore's own summary format "
-        f"({names([found.name for found in directory.mindspore_files], 1)})"
-        + (" beside the event files" if beside else ""),
-        **both(
-            "shows the event files alone"
-            if beside
-            else "shows nothing of them: their names lack 'tfevents', and the records are others"
-        ),
-        fix=f"tbwriter convert {shell_word(directory.path)} -o CONVERTED",
     )
 
 
@@ -151,7 +148,8 @@ def check_files(directories: list[Directory], others: Container[str]) -> Iterato
                     "the file is empty" + (f"; {live}, and has flushed nothing" if live else ""),
                     python="lists the run without curves" if len(directory.event_files) == 1 else "goes on to the next",
                     data_server="does not list the run" if len(directory.event_files) == 1 else "reads the others",
-                    fix="wait, or make the training flush" if live else f"rm {shell_word(found.path)}",
+                    fix="wait, or make the training flush" if live else "nothing is lost with it",
+                    command="" if live or "://" in found.path else f"rm {shell_word(found.path)}",
                 )
             elif live and found.path not in others:
                 growing.append(f"{found.name!r} ({live})")
@@ -202,6 +200,13 @@ def _files_that_hold_events(place: str, directories: list[Directory]) -> Iterato
                 yield os.path.relpath(path, place)
         except (OSError, ValueError, CorruptRecordError):
             continue
+
+
+def _renaming(path: str) -> str:
+    """Return the command that gives an event file a name by which it is known to be one."""
+    folder, name = os.path.split(path)
+    second = int(os.stat(path).st_mtime)
+    return f"mv {shell_word(path)} {shell_word(os.path.join(folder, f'events.out.tfevents.{second:010d}.{name}'))}"
 
 
 def _places_above(place: str) -> tuple[str, list[str]]:

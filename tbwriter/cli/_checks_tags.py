@@ -1,25 +1,22 @@
-"""Checks of a run's tags: steps, clocks, forms that a reader hides, kinds, spellings."""
+"""Checks of a run's tags: steps, clocks, forms that a reader hides, kinds."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tbwriter._naming import MARKER_STEP
 from tbwriter._repair import SCALARS_OF_BOTH, numbers_alone
 from tbwriter._scan import Back, FileScan, RunScan, Start
 from tbwriter.cli import _order, _readers
 from tbwriter.cli._common import duration, shell_word
-from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, both, names, repair
+from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, both, logdir_of, merge, names, repair
 
 # Values of one tag may wait in queues of several threads for this long.
 _BACK_SECS = 5.0
 _FIRST_PLAUSIBLE = 631_152_000.0  # 1990: event files are younger; steps taken for times lie before
 _DAY = 86_400.0
-_TRAIN = {"train", "training", "trn"}
-_SAME = {"lr": ["learning", "rate"], "acc": ["accuracy"], "gradnorm": ["grad", "norm"]}
 
 
 def check(run: RunScan) -> Iterator[Finding]:
@@ -32,60 +29,6 @@ def check(run: RunScan) -> Iterator[Finding]:
     yield from _check_clock(run)
     yield from _check_samples(run)
     yield from _check_finite(run)
-
-
-def check_spellings(runs: Sequence[RunScan]) -> Iterator[Finding]:
-    """Check whether one metric has other names from run to run, or from session to session."""
-    spellings: dict[tuple[str, ...], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for run in runs:
-        for tag, scan in run.tags.items():
-            if scan.plugin == "scalars":
-                spellings[_metric(tag)][tag].add(run.name)
-    for tags in spellings.values():
-        # What one session writes under two names is meant to be two.
-        if len(tags) < 2 or any(_order.together(run, tags) for run in runs):
-            continue
-        where = [f"{tag} ({names(sorted(in_runs), 2)})" for tag, in_runs in sorted(tags.items())]
-        yield Finding(
-            "spellings",
-            NOTE,
-            ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else ""),
-            f"{len(tags)} tags that seem to be one metric",
-            **both("draws them in separate cards, not over one another"),
-            fix="one name in all runs, if it is one; `tbwriter merge RUN -o NEW --rename OLD=NEW` renames in what is "
-            "written already",
-        )
-
-
-def check_columns(place: str, runs: Sequence[RunScan]) -> Iterator[Finding]:
-    """Check whether the HParams table has a column for every hyper-parameter.
-
-    TensorBoard takes its columns from the record of one experiment, which it picks from all runs (backend_context.py,
-    _find_experiment_tag); without any such record it has a column for all that the trials say.
-    """
-    records = [run for run in runs if run.columns is not None]
-    known = frozenset.intersection(*(run.columns or frozenset() for run in records)) if records else frozenset()
-    missing = {name: run for run in runs for name in run.hparams | (run.columns or frozenset()) if name not in known}
-    if records and missing:
-        yield Finding(
-            "hparams-without-column",
-            WARNING,
-            f"{place}, hyper-parameters {names(sorted(missing))}",
-            f"{len(records)} records of an experiment ({names([run.name for run in records], 2)}), "
-            "of which not each names all hyper-parameters",
-            **both("makes the columns of the HParams table from one of these records, and leaves out what it lacks"),
-            fix=f"tbwriter thin {shell_word(place)} -o NEW --drop-tag '^_hparams_/experiment$'; without such records "
-            "all have columns",
-        )
-
-
-def _metric(tag: str) -> tuple[str, ...]:
-    """Return what a tag names, whatever its spelling: `loss`, `train_loss` and `Train/Loss` are the same."""
-    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", tag)
-    words = [word for word in re.split(r"[^\w]+|_+", apart.lower()) if word]
-    words = [part for word in words for part in _SAME.get(word, [word])]
-    rest = sorted(word for word in words if word not in _TRAIN)
-    return tuple(rest) if rest else (tag,)
 
 
 def _check_steps(run: RunScan) -> Iterator[Finding]:
@@ -115,8 +58,11 @@ def _check_steps(run: RunScan) -> Iterator[Finding]:
         if _order.keeps_what_goes_back(run, file)
         else "drops the old points at and after the step, tag by tag",
         data_server="drops the old points at and after the step, tag by tag",
-        fix=f"tbwriter merge {shell_word(run.path)} -o MERGED, which lets the later session win; "
-        "resume with purge_step=, or give each training its own directory",
+        **merge(
+            run.path,
+            run.name,
+            "lets the later session win; in new runs, resume with purge_step=, or give each training a directory",
+        ),
     )
 
 
@@ -167,7 +113,7 @@ def _check_restarts(run: RunScan) -> Iterator[Finding]:
             f"a session began again at step {start.step}, but wrote nothing of {names(list(stale))} since",
             python=f"dropped their points from step {start.step} on",
             data_server=f"still shows the points from step {start.step} on, of a past that did not happen",
-            fix=f"tbwriter merge {shell_word(run.path)} -o MERGED, if the tags will not come any more",
+            **merge(run.path, run.name, "leaves them out, if these tags will not come any more"),
         )
 
 
@@ -195,9 +141,11 @@ def _check_forms(run: RunScan) -> Iterator[Finding]:
             why,
             python="shows nothing of them" if shows_nothing else "shows them",
             data_server="shows nothing of them" if not some else "leaves these values out",
-            fix="nothing, if they are for programs: `tbwriter cat` and `tbwriter.read_events` give them back"
-            if code == "no-plugin"
-            else repair(run.path),
+            **(
+                {"fix": "nothing, if they are for programs: `tbwriter cat` and `tbwriter.read_events` give them back"}
+                if code == "no-plugin"
+                else repair(run.path, run.name)
+            ),
         )
 
 
@@ -214,7 +162,7 @@ def _check_kinds(run: RunScan) -> Iterator[Finding]:
         f"{tag!r} holds {scan.plugin or 'values without a kind'} first, and then {other}",
         python="answers with an error, or mixes the values of both",
         data_server=f"shows the {scan.plugin or 'first'} alone",
-        fix=repair(run.path) + " gives the second kind a tag of its own",
+        **repair(run.path, run.name, more=", in which the second kind has a tag of its own"),
     )
 
 
@@ -228,7 +176,7 @@ def _check_clock(run: RunScan) -> Iterator[Finding]:
                 f"the wall time of {file.bad_times} events is NaN or infinite",
                 python="shows them",
                 data_server="shows nothing of this file behind a NaN; leaves events out whose time is infinite",
-                fix=repair(file.found.path),
+                **repair(run.path, run.name),
             )
     explained = bool(_order.overlapping(run) or _order.out_of_order(run))
     back = {tag: scan for tag, scan in run.tags.items() if scan.back_by > _BACK_SECS}
@@ -241,7 +189,9 @@ def _check_clock(run: RunScan) -> Iterator[Finding]:
             f"the wall time goes back by up to {duration(scan.back_by)}"
             + (f"; {len(back)} tags" if len(back) > 1 else ""),
             **both("shows it by step; by wall time or relative time the curve runs back"),
-            fix=repair(run.path, " --clock") + ", which never lets it go back; mend the clock of the machine",
+            **repair(
+                run.path, run.name, " --clock", ", in which it never goes back; mend the clock of the machine too"
+            ),
         )
     for file in run.files:
         if file.first_time is None:
@@ -273,7 +223,6 @@ def _check_samples(run: RunScan) -> Iterator[Finding]:
             groups[scan.plugin].append((tag, python, data_server))
     for plugin, tags in groups.items():
         most = max(python for _, python, _ in tags)
-        flag = f"--samples_per_plugin {plugin}={most}"
         kept, kept_data_server = _readers.KEPT_PYTHON[plugin], _readers.KEPT_DATA_SERVER[plugin]
         yield Finding(
             "more-points-than-shown",
@@ -284,9 +233,10 @@ def _check_samples(run: RunScan) -> Iterator[Finding]:
             data_server=f"keeps a random {kept_data_server} of them, and the last"
             if any(data_server > kept_data_server for _, _, data_server in tags)
             else "shows all of them",
-            fix=f"tensorboard {flag} (as `tbwriter serve` does); `tbwriter plot` draws all of them"
-            if plugin == "scalars"
-            else f"tensorboard {flag}",
+            command=f"tensorboard --logdir {shell_word(logdir_of(run.path, run.name))} "
+            f"--samples_per_plugin {plugin}={most}",
+            fix="keeps all of them, as `tbwriter serve` does"
+            + ("; `tbwriter plot` draws all of them" if plugin == "scalars" else ""),
         )
 
 

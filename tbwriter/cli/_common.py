@@ -49,7 +49,7 @@ class Exit(enum.IntEnum):
 
 EXIT_CODES = "Exit codes: 0 nothing wrong; 1 something is; 2 wrong usage; 3 nothing there or not readable; 130 Ctrl-C."
 
-Path = Annotated[str, typer.Argument(help="An event file or a directory of runs: a path or a URL.")]
+Path = Annotated[str, typer.Argument(metavar="PATH", help="An event file or a directory of runs: a path or a URL.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs. NaN and infinities are strings.")]
 StorageOptions = Annotated[
     str | None,

@@ -14,7 +14,10 @@ from tbwriter.cli import _common
 
 @_common.command
 def convert(
-    path: Annotated[str, typer.Argument(help="A summary_dir of MindSpore, or a directory with several: path or URL.")],
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PATH", help="A summary_dir of MindSpore, or a directory with several: path or URL."),
+    ],
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where the runs go; a path or a URL.")],
     follow: Annotated[bool, typer.Option("--follow", help="Go on while training writes, until Ctrl-C.")] = False,
     interval: Annotated[float, typer.Option(min=0.05, metavar="SECS", help="Between two looks of --follow.")] = 2.0,
@@ -58,6 +61,6 @@ def _show(reports: list[Any]) -> None:
     out = _common.console()
     for report in reports:
         values = ", ".join(f"{count} {kind}" for kind, count in sorted(report.values.items())) or "nothing"
-        out.print(f"{escape(report.output)}  {values} from {report.records} records")
+        out.print(f"{escape(report.output)}  {values} from {report.records} records", soft_wrap=True)
         for reason, count in report.skipped.items():
             out.print(f"  {count} left out: {escape(reason)}")

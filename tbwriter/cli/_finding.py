@@ -38,7 +38,8 @@ class Finding:
         what: what is there, in words.
         python: what TensorBoard's Python reader makes of it.
         data_server: what its data server makes of it; the default for local logdirs.
-        fix: what to do; a command line where one helps.
+        fix: what to do, in words; what the command does, where there is one.
+        command: a command line for a shell that does it as it stands; "" where none does.
     """
 
     code: str
@@ -48,6 +49,7 @@ class Finding:
     python: str
     data_server: str
     fix: str
+    command: str = ""
 
 
 def both(consequence: str) -> dict[str, str]:
@@ -116,6 +118,43 @@ def names(items: list[str], most: int = 4) -> str:
     return shown + (f" and {len(items) - most} more" if len(items) > most else "")
 
 
-def repair(path: str, options: str = "") -> str:
-    """Return the command line that mends files at `path`."""
-    return f"tbwriter repair {shell_word(path)}{options} -o REPAIRED (or --in-place)"
+def into(folder: str, path: str, run: str) -> str:
+    """Return the words that have a command put what it makes of the run at `path` below a new directory of this name.
+
+    It lies in the working directory, unless that is among what is read.
+    """
+    logdir = logdir_of(path, run)
+    if os.path.join(os.getcwd(), "").startswith(os.path.join(logdir, "")):
+        folder = os.path.join(os.path.dirname(logdir), folder)
+    return f"-o {shell_word(folder if run == '.' else os.path.join(folder, run))}"
+
+
+def repair(path: str, run: str, options: str = "", more: str = "") -> dict[str, str]:
+    """Return `command` and `fix`, as arguments of Finding, where mending the run at `path` helps; `more` it does."""
+    fix = f"writes a mended copy{more}; with --in-place in place of -o, the files themselves are mended"
+    return {"command": f"tbwriter repair {shell_word(path)}{options} {into('REPAIRED', path, run)}", "fix": fix}
+
+
+def merge(path: str, run: str, fix: str) -> dict[str, str]:
+    """Return `command` and `fix`, as arguments of Finding, where one clean file of the run at `path` helps."""
+    return {"command": f"tbwriter merge {shell_word(path)} {into('MERGED', path, run)}", "fix": fix}
+
+
+def logdir_of(path: str, run: str) -> str:
+    """Return the log directory in which the run at `path` has its name."""
+    return path if run == "." else path[: -len(run)].rstrip("/") or "/"
+
+
+def move_away(path: str) -> dict[str, str]:
+    """Return `command` and `fix`, as arguments of Finding, where a file should lie elsewhere."""
+    if "://" in path:
+        return {"fix": "move it to another place"}
+    return {
+        "command": f"mv {shell_word(path)} {shell_word(_hidden(path))}",
+        "fix": "takes it out of TensorBoard's sight",
+    }
+
+
+def _hidden(path: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, name.replace("tfevents", "other"))

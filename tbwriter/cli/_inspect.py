@@ -138,11 +138,12 @@ def _show(out: Console, run: RunScan, pattern: re.Pattern[str] | None, embedding
     sessions = ", ".join(
         "none resumed" if start.step >= MARKER_STEP else f"from step {start.step}" for start in run.starts
     )
+    counted = _common.counted
     out.print(f"[bold]{cell(run.name)}[/bold]  {cell(run.path)}")
     out.print(
-        f"  {len(run.files)} file{'s' * (len(run.files) != 1)}, {_common.megabytes(size)}, {run.values} values of "
-        f"{len(run.tags)} tags, {len(run.starts)} session marks{f' ({sessions})' if run.starts else ''}"
-        f"{', a graph' if run.graphs else ''}"
+        f"  {counted(len(run.files), 'file')}, {_common.megabytes(size)}, {counted(run.values, 'value')} of "
+        f"{counted(len(run.tags), 'tag')}, {counted(len(run.starts), 'session mark')}"
+        f"{f' ({sessions})' if run.starts else ''}{', a graph' if run.graphs else ''}"
     )
     if len(run.files) > 1 or any(file.damaged or file.error for file in run.files):
         _rows.show(out, _FILES, _file_rows(run), red=frozenset({"damage"}))
@@ -162,7 +163,8 @@ _FILES = ("file", "bytes", "records", "from", "to", "writer", "damage")
 def _file_rows(run: RunScan) -> list[list[str]]:
     rows = []
     for file in run.files:
-        damage = f"{file.damaged} places, {_common.megabytes(file.lost_bytes)} lost" if file.damaged else ""
+        places = _common.counted(file.damaged, "place")
+        damage = f"{places}, {_common.megabytes(file.lost_bytes)} lost" if file.damaged else ""
         rows.append(
             [
                 file.found.name,
@@ -197,9 +199,10 @@ def _tag_rows(run: RunScan, tags: dict[str, TagScan]) -> list[list[str]]:
     for name, scan in tags.items():
         gaps = scan.gaps
         python, data_server = _readers.shown(run, name).words
-        notes = [f"{len(gaps)} gaps, the largest {gaps[0].before}..{gaps[0].after}"] if gaps else []
+        largest = f"the largest {gaps[0].before}..{gaps[0].after}" if gaps else ""
+        notes = [f"{_common.counted(len(gaps), 'gap')}, {largest}"] if gaps else []
         if scan.backs:
-            notes.append(f"back {scan.backs} times")
+            notes.append(f"back {_common.counted(scan.backs, 'time')}")
         rows.append(
             [
                 name,

@@ -5,18 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tbwriter import sinks
 from tbwriter._naming import MARKER_STEP
 from tbwriter._scan import Back, Bulk, FileScan, Restart, RunScan, Start, TagScan
 from tbwriter.cli._finding import writer_of
 
 # Clocks of two nodes, and events that wait in queues, differ by less.
 _OVERLAP_SECS = 1.0
+_COMPARED = 1 << 20  # bytes at a time
 
 
 def overlapping(run: RunScan) -> list[tuple[FileScan, FileScan]]:
@@ -103,9 +106,22 @@ def restart_in(run: RunScan, file: FileScan) -> Restart | None:
     return max(here, key=lambda restart: restart.voided, default=None)
 
 
-def are_copies(first: FileScan, second: FileScan) -> bool:
-    """Say whether two files seem to hold the same."""
-    return _extent(first) == _extent(second)
+def are_copies(first: FileScan, second: FileScan, storage_options: Mapping[str, Any] | None) -> bool:
+    """Say whether two files hold the same, byte for byte; only where all else that is known agrees, they are read.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    if _extent(first) != _extent(second):
+        return False
+    paths = first.found.path, second.found.path
+    with sinks.open_file(paths[0], storage_options) as one, sinks.open_file(paths[1], storage_options) as other:
+        while True:
+            data = one.read(_COMPARED)
+            if data != other.read(_COMPARED):
+                return False
+            if not data:
+                return True
 
 
 def _extent(file: FileScan) -> tuple[object, ...]:

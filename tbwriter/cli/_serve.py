@@ -34,7 +34,7 @@ def serve(
     3 nothing there, not readable, or TensorBoard is not installed.
     """
     options = _common.options_of(storage_options)
-    place = sinks.normalise(path)
+    place = _common.place(path)
     if sinks.is_file(place, options):  # of which TensorBoard shows nothing
         _common.say(f"{path} is a file; TensorBoard takes its directory")
         place = place.rpartition("/")[0] or "/"
@@ -84,5 +84,7 @@ def suitable_flags(scans: list[RunScan]) -> tuple[list[str], list[str]]:
     hidden = [tag for scan in scans for tag, found in scan.tags.items() if _readers.hidden_by_data_server(found)]
     if hidden:
         flags += ["--load_fast", "false"]
-        reasons.append(f"the data server hides {len(hidden)} tags, such as {hidden[0]!r}: --load_fast false")
+        reasons.append(
+            f"the data server hides {_common.counted(len(hidden), 'tag')}, such as {hidden[0]!r}: --load_fast false"
+        )
     return flags, reasons

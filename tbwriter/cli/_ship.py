@@ -41,8 +41,8 @@ def ship(
         for one in shipped:
             left = f"[red]{escape(one.error)}[/red]" if one.error else "nothing is left"
             sent = f"{_common.counted(one.files, 'file')}, {_common.megabytes(one.bytes)}"
-            out.print(f"{escape(one.url)}  {sent}; {left}  (spool {escape(one.directory)})")
+            out.print(f"{escape(one.url)}  {sent}; {left}  (spool {escape(one.directory)})", soft_wrap=True)
         if not shipped:
             places = ", ".join(f"{place}{'' if place.is_dir() else ' (not there)'}" for place in looked_at)
-            out.print(f"no spool holds anything to send; looked at {escape(places)}")
+            out.print(f"no spool holds anything to send; looked at {escape(places)}", soft_wrap=True)
     raise typer.Exit(_common.Exit.FOUND if any(one.error for one in shipped) else _common.Exit.OK)

@@ -161,7 +161,7 @@ def tail(
     """
     options = _common.options_of(storage_options)
     pattern = _writing.pattern(tag, "--tag")
-    place = sinks.normalise(path, "path", reading=True)
+    place = _common.place(path)
     if once:
         _common.runs_below(path, options)
     lines: dict[tuple[str, str], _Line] = {}

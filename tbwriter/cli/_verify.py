@@ -42,12 +42,12 @@ def verify(path: _common.Path, as_json: _common.Json = False, storage_options: _
                 others.append(other)
                 if not as_json:
                     mark = "[green]good[/green]" if report.ok else "[red]bad[/red] "
-                    out.print(f"{mark}  {report.records} records  {cell(report.path)}")
+                    out.print(f"{mark}  {report.records} records  {cell(report.path)}", soft_wrap=True)
                     if other:
                         out.print(f"      {other}")
                         continue
                     for fault in report.faults:
-                        out.print(f"      {cell(fault.what.removeprefix(f'{report.path}: '))}")
+                        out.print(f"      {cell(fault.what.removeprefix(f'{report.path}: '))}", soft_wrap=True)
     good = all(report.ok for report in reports) and not unreadable
     if as_json:
         files = [
@@ -56,7 +56,8 @@ def verify(path: _common.Path, as_json: _common.Json = False, storage_options: _
         ]
         _common.print_json({"ok": good, "files": files, "unreadable": [_common.in_words(exc) for exc in unreadable]})
     elif mendable:
-        out.print(f"`tbwriter repair {cell(_common.shell_word(path))} --in-place` keeps every good record")
+        line = f"`tbwriter repair {cell(_common.shell_word(path))} --in-place` keeps every good record"
+        out.print(line, soft_wrap=True)
     if unreadable:
         raise typer.Exit(_common.Exit.UNREADABLE)
     raise typer.Exit(_common.Exit.OK if good else _common.Exit.FOUND)

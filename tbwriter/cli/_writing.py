@@ -76,9 +76,8 @@ def tell(done: list[dict[str, Any]], as_json: bool, damage: Damage) -> None:
     out = _common.console()
     for file in done:
         rest = [f"{key.replace('_', ' ')}: {value}" for key, value in file.items() if key not in _SHOWN and value]
-        out.print(
-            f"{escape(file['output'])}  {file['records']} records" + (f"  ({escape('; '.join(rest))})" if rest else "")
-        )
+        more = f"  ({escape('; '.join(rest))})" if rest else ""
+        out.print(f"{escape(file['output'])}  {_common.counted(file['records'], 'record')}{more}", soft_wrap=True)
     damage.end()
 
 

@@ -8,7 +8,7 @@ import tempfile
 
 import numpy as np
 import pytest
-from damaged import BEGIN, CASES, GOOD, NAME, put, version
+from damaged import BEGIN, CASES, GOOD, NAME, put, scalar, version
 
 from tbwriter import SummaryWriter
 
@@ -81,7 +81,8 @@ def doctor(tbwriter_command):
         answer = tbwriter_command("doctor", place, "--json")
         findings = answer.json["findings"]
         wrong = [finding for finding in findings if finding["level"] != "note"]
-        assert answer.code == (1 if wrong else 0)
+        unreadable = any(finding["code"] == "unreadable" for finding in findings)
+        assert answer.code == (3 if unreadable else 1 if wrong else 0)
         assert answer.json["ok"] == (not wrong)
         return ["note:" * (finding["level"] == "note") + finding["code"] for finding in findings]
 
@@ -101,7 +102,8 @@ def test_a_fault_is_found_and_nothing_else(doctor, tmp_path, case):
 def test_a_finding_says_what_where_consequence_and_what_to_do(tbwriter_command, tmp_path, case):
     place = put(tmp_path / "run", case)
     for finding in tbwriter_command("doctor", place, "--json").json["findings"]:
-        assert all(isinstance(part, str) and part for part in finding.values())
+        assert all(isinstance(part, str) for part in finding.values())
+        assert all(part for name, part in finding.items() if name != "command")
         assert str(place) in finding["where"]
     answer = tbwriter_command("doctor", place)
     for code in FOUND[case]:
@@ -124,6 +126,12 @@ def test_a_place_that_is_not_there_has_its_neighbour_named(tbwriter_command, tmp
     assert str(tmp_path / "runs") in finding["fix"]
 
 
+def test_a_name_before_a_path_of_this_directory_is_told_too(tbwriter_command, tmp_path, monkeypatch):
+    monkeypatch.chdir(put(tmp_path / "runs" / "a", "good").parent)
+    (finding,) = tbwriter_command("doctor", "name:a", "--json").json["findings"]
+    assert (finding["code"], finding["command"]) == ("wrong-logdir", "tensorboard --logdir_spec name:a")
+
+
 @pytest.mark.parametrize("form", ["a:{0}/a", "{0}/a,{0}/b"])
 def test_the_old_forms_of_logdir_are_told(tbwriter_command, tmp_path, form):
     put(tmp_path / "a", "good")
@@ -132,7 +140,7 @@ def test_the_old_forms_of_logdir_are_told(tbwriter_command, tmp_path, form):
     assert answer.code == 3
     (finding,) = answer.json["findings"]
     assert finding["code"] == "wrong-logdir"
-    assert "--logdir_spec" in finding["fix"]
+    assert finding["command"] == f"tensorboard --logdir_spec {form.format(tmp_path)}"
 
 
 def test_the_directory_beside_the_event_files_is_told(tbwriter_command, tmp_path):
@@ -147,14 +155,14 @@ def test_a_file_is_no_log_directory(tbwriter_command, tmp_path):
     (path,) = put(tmp_path / "run", "good").iterdir()
     (finding,) = tbwriter_command("doctor", path, "--json").json["findings"]
     assert finding["code"] == "file-as-logdir"
-    assert finding["fix"] == f"tensorboard --logdir {tmp_path / 'run'}"
+    assert finding["command"] == f"tensorboard --logdir {tmp_path / 'run'}"
 
 
 def test_another_kind_of_file_is_not_told_to_be_written_nor_to_be_repaired(tbwriter_command, tmp_path):
     (tmp_path / "plain.txt").write_bytes(b"some text\n")
     findings = tbwriter_command("doctor", tmp_path / "plain.txt", "--json").json["findings"]
     assert [finding["code"] for finding in findings] == ["file-as-logdir", "not-an-event-file"]
-    assert not any("repair" in finding["fix"] for finding in findings)
+    assert not any("repair" in finding["command"] for finding in findings)
 
 
 def test_only_near_places_are_told_and_few_of_them(tbwriter_command, tmp_path):
@@ -167,7 +175,7 @@ def test_only_near_places_are_told_and_few_of_them(tbwriter_command, tmp_path):
     (finding,) = tbwriter_command("doctor", empty.parent, "--json").json["findings"]
     assert finding["code"] == "wrong-level"
     assert finding["fix"].count("other") == 4
-    assert "--logdir" not in finding["fix"]
+    assert finding["command"] == ""
 
 
 def test_an_empty_place_is_told(doctor):
@@ -232,6 +240,50 @@ def test_what_may_not_be_read_is_not_told_to_be_absent(tbwriter_command, as_nobo
     assert "Permission denied" in answer.err + answer.out
     assert "no event file" not in answer.err
     assert ("loss" in answer.out or "good" in answer.out) == (locked == "one of two")
+
+
+def test_what_may_be_read_beside_what_may_not_is_examined_all_the_same(doctor, as_nobody):
+    put(as_nobody / "other", "torn-tail")
+    next(put(as_nobody / "run", "good").iterdir()).chmod(0)
+    assert sorted(doctor(as_nobody)) == ["torn-tail", "unreadable"]
+
+
+def test_a_page_that_is_lost_anywhere_is_told_to_be_a_hole(doctor, tmp_path):
+    """Pages begin and end within records."""
+    (path,) = put(tmp_path, "many").iterdir()
+    good = path.read_bytes()
+    for first in range(4096, 4096 + 40):
+        path.write_bytes(good[:first] + bytes(4096) + good[first + 4096 :])
+        os.utime(path, (BEGIN, BEGIN))
+        assert "zero-hole" in doctor(tmp_path), first
+
+
+def test_files_that_are_as_long_but_hold_other_values_are_no_copies(doctor, tmp_path):
+    """To remove one of them would lose it."""
+    for pid in (1, 2):
+        data = version() + b"".join(scalar(step, float(pid * step)) for step in range(10))
+        path = tmp_path / NAME.format(second=1_700_000_000 + pid, pid=pid)
+        path.write_bytes(data)
+        os.utime(path, (BEGIN, BEGIN))
+    assert doctor(tmp_path) == ["several-writers"]
+
+
+def test_damage_in_mindspores_own_files_is_told(tbwriter_command, tmp_path):
+    (path,) = put(tmp_path, "mindspore").iterdir()
+    good = path.read_bytes()
+    path.write_bytes(good * 3 + good[:-1])
+    os.utime(path, (BEGIN, BEGIN))
+    _, damage = tbwriter_command("doctor", tmp_path, "--json").json["findings"]
+    assert damage["code"] == "mindspore-damage"
+    assert f"at byte {3 * len(good)}" in damage["where"]
+    assert damage["what"].endswith("3 records are good")
+    os.utime(path)  # then it may be that the rest is still to come
+    assert len(tbwriter_command("doctor", tmp_path, "--json").json["findings"]) == 1
+
+
+def test_mindspores_own_file_without_permission_is_told(doctor, as_nobody):
+    next(put(as_nobody / "run", "mindspore").iterdir()).chmod(0)
+    assert doctor(as_nobody) == ["mindspore-format", "unreadable"]
 
 
 # ---- live runs
@@ -359,7 +411,7 @@ def test_trials_whose_columns_an_experiment_of_another_hides_are_told(doctor, tb
     assert finding["code"] == "hparams-without-column"
     assert "'batch'" in finding["where"]
     assert "'lr'" not in finding["where"]
-    command = shlex.split(finding["fix"].split(";")[0].replace("NEW", str(thin)))
+    command = shlex.split(finding["command"].replace("THINNED", str(thin)))
     assert tbwriter_command(*command[1:]).code == 0
     assert doctor(thin) == []
 

@@ -98,7 +98,7 @@ def test_an_empty_output_is_refused(tbwriter_command, tmp_path, monkeypatch, com
 
 
 @pytest.mark.parametrize("url", ["http://host/x", "foo://x"])
-@pytest.mark.parametrize("command", ["inspect", "repair", "merge", "export", "convert"])
+@pytest.mark.parametrize("command", list(COMMANDS))
 def test_a_url_that_nothing_serves_is_refused_in_the_same_words(tbwriter_command, tmp_path, command, url):
     answer = tbwriter_command(command, url, *arguments(command, tmp_path / "out"))
     assert answer.code == 2

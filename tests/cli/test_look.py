@@ -49,7 +49,7 @@ def test_inspect_tells_of_each_tag(tbwriter_command, runs):
 
 def test_inspect_is_readable(tbwriter_command, runs):
     answer = tbwriter_command("inspect", runs)
-    for words in ("deep/second", "loss", "scalars", "0..70", "1 gaps, the largest 20..60", "note/text_summary"):
+    for words in ("deep/second", "loss", "scalars", "0..70", "1 gap, the largest 20..60", "note/text_summary"):
         assert words in answer.out
 
 
@@ -144,7 +144,7 @@ def test_inspect_of_damage_ends_with_1_and_tells_it(tbwriter_command, tmp_path):
     answer = tbwriter_command("inspect", put(tmp_path, "bad-data"), "--json")
     assert answer.code == 1
     assert answer.json["runs"][0]["files"][0]["damaged_places"] == 1
-    assert "1 places" in tbwriter_command("inspect", tmp_path).out
+    assert "1 place," in tbwriter_command("inspect", tmp_path).out
 
 
 def test_many_runs_are_inspected_by_several_processes(tbwriter_command, runs):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -229,7 +230,11 @@ def test_doctor_finds_mindspores_files_and_no_fault_in_ours(written, converted, 
     pytest.importorskip("typer")
     from tbwriter.cli._doctor import diagnose
 
-    assert [finding.code for finding in diagnose(str(written), None)] == ["mindspore-format"]
+    (found,) = diagnose(str(written), None)
+    assert found.code == "mindspore-format"
+    words = shlex.split(found.command.replace("CONVERTED", str(tmp_path / "new")))
+    assert subprocess.run([sys.executable, "-m", *words], capture_output=True, check=False).returncode == 0
+    assert [len(list(read_events(place))) for place in (tmp_path / "new", converted[0])] == [len(converted[3])] * 2
     assert [finding.code for finding in diagnose(str(converted[0]), None) if finding.level != "note"] == []
 
 
