@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
 
 from tbwriter.sinks import _urls
+from tbwriter.sinks._asking import Reading, as_os_error
 from tbwriter.sinks._base import Durability, Sink, SinkStatus
 from tbwriter.sinks._credentials import without_user
 from tbwriter.sinks._file import FileSink
@@ -211,7 +212,9 @@ def list_names(url: str, storage_options: Mapping[str, Any] | None = None) -> li
         backend = _backends.get(match[1])
         if backend:
             return backend.list(url, storage_options or {})
-        return _store_of(url, storage_options).names(url)
+        store = _store_of(url, storage_options)
+        with as_os_error(store, url):
+            return store.names(url)
     try:
         with os.scandir(url) as found:
             return [entry.name for entry in found if entry.is_file()]
@@ -279,9 +282,15 @@ def _is_object_store(url: str) -> bool:
 
 
 def is_file(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
-    """Say whether a normalised path or URL names a file."""
+    """Say whether a normalised path or URL names a file.
+
+    Raises:
+        OSError: the store cannot be asked.
+    """
     if _is_object_store(url):
-        return _store_of(url, storage_options).is_file(url)
+        store = _store_of(url, storage_options)
+        with as_os_error(store, url):
+            return store.is_file(url)
     if _urls.URL.match(url):
         fs, path = _file_system(url, storage_options)
         return bool(fs.isfile(path))
@@ -289,9 +298,15 @@ def is_file(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
 
 
 def is_directory(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
-    """Say whether a normalised path or URL names a directory."""
+    """Say whether a normalised path or URL names a directory.
+
+    Raises:
+        OSError: the store cannot be asked.
+    """
     if _is_object_store(url):
-        return _store_of(url, storage_options).is_directory(url)
+        store = _store_of(url, storage_options)
+        with as_os_error(store, url):
+            return store.is_directory(url)
     if _urls.URL.match(url):
         fs, path = _file_system(url, storage_options)
         return bool(fs.isdir(path))
@@ -305,7 +320,9 @@ def remote_info(url: str, storage_options: Mapping[str, Any] | None = None) -> M
         OSError: there is none, or it cannot be asked.
     """
     if _is_object_store(url):
-        return _store_of(url, storage_options).info(url)
+        store = _store_of(url, storage_options)
+        with as_os_error(store, url):
+            return store.info(url)
     fs, path = _file_system(url, storage_options)
     return cast("Mapping[str, Any]", fs.info(path))
 
@@ -317,7 +334,9 @@ def remote_entries(url: str, storage_options: Mapping[str, Any] | None = None) -
         OSError: it cannot be listed.
     """
     if _is_object_store(url):
-        return _store_of(url, storage_options).entries(url)
+        store = _store_of(url, storage_options)
+        with as_os_error(store, url):
+            return store.entries(url)
     fs, path = _file_system(url, storage_options)
     return [(about["name"].rstrip("/").rsplit("/", 1)[-1], about) for about in fs.ls(path, detail=True)]
 
@@ -329,7 +348,9 @@ def upload(local: str, url: str, storage_options: Mapping[str, Any] | None = Non
         OSError: it cannot be stored.
     """
     if _is_object_store(url):
-        _store_of(url, storage_options).upload(local, url)
+        store = _store_of(url, storage_options)
+        with as_os_error(store, url):
+            store.upload(local, url)
         return
     fs, path = _file_system(url, storage_options)
     fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
@@ -343,7 +364,9 @@ def open_file(url: str, storage_options: Mapping[str, Any] | None = None) -> Bin
         OSError: it cannot be opened.
     """
     if _is_object_store(url):
-        return _store_of(url, storage_options).open(url)
+        store = _store_of(url, storage_options)
+        with as_os_error(store, url):
+            return cast("BinaryIO", Reading(store.open(url), store, url))
     if _urls.URL.match(url):
         fs, path = _file_system(url, storage_options)
         return cast("BinaryIO", fs.open(path, "rb"))

@@ -6,7 +6,7 @@ import os
 import pytest
 from event_files import steps
 
-from tbwriter import SummaryWriter, read_events
+from tbwriter import SummaryWriter, read_events, sinks
 
 pytest.importorskip("typer")
 from typer.testing import CliRunner
@@ -40,6 +40,50 @@ def test_tools_read_and_write_an_object_store(light_s3, tmp_path):
     assert [event.step for event in found if event.values] == list(range(50))
     assert command("export", light_s3.url, "-o", tmp_path / "x.csv", *options).exit_code == 0
     assert (tmp_path / "x.csv").read_text().count("\n") == 101
+
+
+READING = {  # a way to call each command that reads a place
+    "inspect": [], "doctor": [], "verify": [], "cat": [], "export": [], "tail": ["--once"], "serve": ["--print"],
+    "repair": ["-o", "OUT"], "rewind": ["-o", "OUT", "--step", "3"], "merge": ["-o", "OUT"],
+    "thin": ["-o", "OUT", "--every", "2"], "plot": ["-o", "OUT.svg"], "convert": ["-o", "OUT"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", ["403", "503", "reset"])
+def test_a_store_that_fails_ends_every_command_with_3_and_a_line(behind_proxy, proxy, tmp_path, fault):
+    """The drivers' own errors are no OSError, and must not be taken for damage, which ends with 1."""
+    proxy.fault = fault
+    options = ["--storage-options", json.dumps(behind_proxy.options)]
+    for name, words in READING.items():
+        out = tmp_path / name
+        answer = command(name, behind_proxy.url, *(word.replace("OUT", str(out)) for word in words), *options)
+        assert answer.exception is None or isinstance(answer.exception, SystemExit), (name, answer.exception)
+        assert answer.exit_code == 3, name
+        (line,) = answer.stderr.splitlines()
+        assert line.startswith("tbwriter: "), name
+
+
+@pytest.mark.parametrize("fault", ["503", "reset"])
+def test_a_store_that_takes_nothing_ends_with_3(behind_proxy, proxy, tmp_path, fault):
+    pytest.importorskip("matplotlib")
+    with SummaryWriter(tmp_path / "run") as writer:
+        write(writer, 0, 10)
+    proxy.fault = fault
+    options = ["--storage-options", json.dumps(behind_proxy.options)]
+    for words in (["repair", "-o", behind_proxy.url], ["plot", "-o", f"{behind_proxy.url}/x.png"]):
+        answer = command(words[0], tmp_path / "run", *words[1:], *options)
+        assert (answer.exit_code, answer.stderr.count("\n")) == (3, 1), answer.exception
+
+
+@pytest.mark.parametrize("fault", ["503", "reset"])
+def test_a_store_that_fails_while_a_file_is_read_is_an_error_of_storage(behind_proxy, proxy, fault):
+    with make(behind_proxy) as writer:
+        write(writer, 0, 100)
+    (name,) = sinks.list_names(behind_proxy.url, behind_proxy.options)
+    with sinks.open_file(f"{behind_proxy.url}/{name}", behind_proxy.options) as file:
+        proxy.fault = fault
+        with pytest.raises(OSError):  # noqa: PT011 - in the words of the store
+            file.read(100)
 
 
 def test_ship_sends_what_a_close_left_and_says_so(behind_proxy, proxy, tmp_path):
