@@ -78,6 +78,8 @@ SCALARS, HISTOGRAMS, TEXT = metadata("scalars", 1), metadata("histograms", 2), m
 ONE_BUCKET = tensor(DOUBLE, [1, 3], field(4, struct.pack("<3d", 0, 1, 5)))
 WORD = tensor(STRING, [], field(8, b"word"))
 
+PICTURE = field(4, field(1, 1) + field(2, 1) + field(3, 3) + field(4, b"\x89PNG"))
+
 
 def floats(number):
     return tensor(FLOAT, [], field(4, struct.pack("<f", number)))
@@ -210,6 +212,14 @@ CASES = {
     "repeated": files([version(), *GOOD[:5], *GOOD[4:]]),
     "many": files([version(), *[scalar(step, float(step)) for step in range(2000)]]),
     "half": files([version(), *each(range(10), lambda _: tensor(HALF, [], field(4, b"\x00\x3c")), SCALARS)]),
+    "mindspore-renamed": files(
+        [
+            event(0, field(3, b"MindSpore.Event:1")),
+            value(0, "picture", PICTURE),
+            *[value(step, "loss", b"\x1d" + struct.pack("<f", step)) for step in range(10)],
+            value(10, "later", PICTURE),
+        ]
+    ),
     "name": files([version(), *GOOD], names=["events.out.1700000000.host"]),
     "mindspore": files([record(b"anything")], names=["events.out.events.summary.1700000000.0.host_MS"]),
 }

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tbwriter import reader
+from tbwriter._scan import RunScan
 from tbwriter._tree import Directory, Found
 from tbwriter.cli._common import counted, in_words, megabytes, shell_word
 from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, into, names
+
+_VERSION = "MindSpore.Event"
+_ENDINGS = ("_MS", "_lineage")
 
 
 def check(directory: Directory, storage_options: Mapping[str, Any] | None) -> Iterator[Finding]:
@@ -32,6 +37,33 @@ def check(directory: Directory, storage_options: Mapping[str, Any] | None) -> It
     )
     for found in directory.mindspore_files:
         yield from _check_damage(directory, found, storage_options)
+
+
+def check_renamed(run: RunScan) -> Iterator[Finding]:
+    """Check whether files that have the name of event files are of MindSpore's format, as their first record says."""
+    for file in run.files:
+        if not file.version.startswith(_VERSION):
+            continue
+        path = file.found.path
+        command = ""
+        if "://" not in path:
+            folder, name = os.path.split(path)
+            rest = name.replace("events.out.", "").replace("tfevents", "").strip(".")
+            old = os.path.join(folder, f"events.out.events.summary.{rest}" + ("" if rest.endswith(_ENDINGS) else "_MS"))
+            words = into("CONVERTED", run.path, run.name)
+            command = f"mv {shell_word(path)} {shell_word(old)} && tbwriter convert {shell_word(old)} {words}"
+        yield Finding(
+            "mindspore-renamed",
+            ERROR,
+            path,
+            f"it is of MindSpore's own summary format ({file.version}), and only its name is that of an event file",
+            python="shows nothing of it but pictures: its numbers stand in a field of another kind",
+            data_server="shows nothing of it from the first number on, which ends its reading",
+            fix="gives it back its name, and writes an event file of the same values"
+            if command
+            else "give it back its name, events.out.events.summary...._MS, and convert it with `tbwriter convert`",
+            command=command,
+        )
 
 
 def _check_damage(directory: Directory, found: Found, storage_options: Mapping[str, Any] | None) -> Iterator[Finding]:

@@ -82,8 +82,11 @@ def diagnose(path: str, storage_options: Mapping[str, Any] | None, *, jobs: int 
     with_events = [directory for directory in directories if directory.event_files]
     for run in _scanning.scan_all(with_events, storage_options, jobs=jobs, what="examining"):
         runs.append(run)
+        renamed = list(_checks_mindspore.check_renamed(run))
+        yield from renamed
         yield from _checks_files.check(run, storage_options)
-        yield from _checks_tags.check(run)
+        if len(renamed) < len(run.files):  # what else would be said of MindSpore's tags misleads
+            yield from _checks_tags.check(run)
     others = {file.found.path for run in runs for file in run.files if foreign(file.head)}
     yield from _checks_place.check_files(directories, others)
     yield from _checks_names.check_spellings(runs)

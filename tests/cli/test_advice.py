@@ -47,7 +47,7 @@ GIVEN = [
     "torn-tail", "bad-data", "zero-hole", "zero-tail", "no-event", "empty", "double", "no-metadata", "late-metadata",
     "scalars-then-histograms", "nan-time", "clock-back", "two-writers-one-tag", "two-writers", "names", "back",
     "second-session", "mark-too-late", "two-writers-marked", "copies-unmarked", "names-marked", "texts", "plain",
-    "gzip", "stale", "many", "name",
+    "gzip", "stale", "many", "name", "mindspore-renamed",
 ]  # fmt: skip
 
 

@@ -68,6 +68,7 @@ FOUND = {
     "stale": ["stale-after-restart"],
     "repeated": ["note:repeated-steps"],
     "many": ["note:more-points-than-shown"],
+    "mindspore-renamed": ["mindspore-renamed"],
     "name": ["name-without-tfevents"],
     "mindspore": ["mindspore-format"],
 }

@@ -38,6 +38,10 @@ class Seen:
     def texts(self, tag="loss"):
         return self._tensorboard.texts(self._run, tag) if self.listed else []
 
+    @property
+    def pictures(self):
+        return sorted(self._tensorboard.tags("images", self._run)) if self.listed else []
+
     def __repr__(self):
         return f"{self.case}: listed {self.listed}, shown {self.shown_anywhere()}, loss {self.curve()}"
 
@@ -143,6 +147,12 @@ CLAIMS = {
     "shows the last value of a step alone": lambda seen: seen.steps == STEPS,
     "shows nothing: it goes by the name": lambda seen: not seen.listed,
     "shows nothing of them: their names lack 'tfevents', and the records are others": lambda seen: not seen.listed,
+    "shows nothing of it but pictures: its numbers stand in a field of another kind": (
+        lambda seen: not seen.shown_anywhere() and seen.pictures == ["later", "picture"]
+    ),
+    "shows nothing of it from the first number on, which ends its reading": (
+        lambda seen: not seen.shown_anywhere() and seen.pictures == ["picture"]
+    ),
     "keeps a random 1000 of them, and the last": lambda seen: len(seen.steps) > 1000,
 }
 LEFT = "drops the old points at and after the step, tag by tag"
