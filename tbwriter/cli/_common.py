@@ -191,6 +191,17 @@ def runs_below(
     return runs
 
 
+@contextmanager
+def going_on() -> Iterator[None]:
+    """Say what storage fails with within the block, where a command goes on looking all the same."""
+    try:
+        yield
+    except OSError as exc:
+        if isinstance(exc, BrokenPipeError) and _ends.reader_has_gone():
+            raise
+        say(f"tbwriter: {in_words(exc)}; trying again")
+
+
 def size_of(runs: list[Directory]) -> int:
     """Return the bytes of all event files."""
     return sum(found.size for run in runs for found in run.event_files)

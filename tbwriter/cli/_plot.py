@@ -61,7 +61,10 @@ def plot(
     log: Annotated[bool, typer.Option("--log", help="Logarithmic vertical axis.")] = False,
     x: Annotated[Axis, typer.Option("--x", help="What the horizontal axis is.")] = Axis.STEP,
     every: Annotated[
-        float | None, typer.Option(metavar="SECS", min=0.0, help="Draw again every so many seconds, until Ctrl-C.")
+        float | None,
+        typer.Option(
+            metavar="SECS", min=0.0, help="Draw again every so many seconds, until Ctrl-C; also after storage failed."
+        ),
     ] = None,
     storage_options: _common.StorageOptions = None,
 ) -> None:
@@ -77,14 +80,20 @@ def plot(
     wanted = _Wanted(_writing.pattern(tag, "--tag"), smoothing, x)
     runs = _writing.pattern(run, "--run")
     damage = Damage()
+    _draw(paths, output, wanted, runs, log, options, damage)
+    if every is None:
+        damage.end()
+        return
+    drawn = True
     while True:
-        _draw(paths, output, wanted, runs, log, options, damage)
-        if every is None:
-            damage.end()
-            return
-        damage.say()
-        _common.say(f"{time.strftime('%H:%M:%S')}  {output}")
+        if drawn:
+            damage.say()
+            _common.say(f"{time.strftime('%H:%M:%S')}  {output}")
         time.sleep(every)
+        drawn = False
+        with _common.going_on():
+            _draw(paths, output, wanted, runs, log, options, damage)
+            drawn = True
 
 
 def _draw(

@@ -156,6 +156,7 @@ def tail(
     """Follow live runs: the newest value of each tag, its step, and its last values as a line of bars.
 
     Ends with Ctrl-C, or at once with --once; new files and runs are found as they come, and what a restart voids goes.
+    Storage that fails on the way is told, and asked again.
     Exit codes: 0; with --once 1 a file is damaged; 2 wrong usage, or with --once no such tag; 3 nothing there or not
     readable.
     """
@@ -196,12 +197,14 @@ def tail(
     if as_json:
         while True:
             time.sleep(interval)
-            look()
+            with _common.going_on():
+                look()
             follower.damage.say()
     with Live(_table(lines, out), console=out, auto_refresh=False) as live:
         while True:
             time.sleep(interval)
-            look()
+            with _common.going_on():
+                look()
             follower.damage.say()
             live.update(_table(lines, out), refresh=True)
 

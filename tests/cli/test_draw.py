@@ -335,6 +335,32 @@ def test_tail_follows_a_live_run(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("command", ["tail", "plot"])
+def test_storage_that_fails_on_the_way_is_told_and_asked_again(tmp_path, command):
+    if command == "plot":
+        pytest.importorskip("matplotlib")
+    place, away = tmp_path / "runs", tmp_path / "away"
+    out, err = tmp_path / "out.svg", tmp_path / "err"
+    words = ["--json", "--interval", "0.05"] if command == "tail" else ["-o", str(out), "--every", "0.05"]
+    put(place / "first", "good")
+    with (out if command == "tail" else tmp_path / "stdout").open("w") as to, err.open("w") as told:
+        line = [sys.executable, "-m", "tbwriter", command, str(place), *words]
+        process = subprocess.Popen(line, stdout=to, stderr=told, env=unbuffered())
+
+        def shows(name):
+            return out.exists() and name in out.read_text()
+
+        wait_until(lambda: shows("first") if command == "tail" else err.read_text(), within=60, what="a first look")
+        place.rename(away)
+        wait_until(lambda: "trying again" in err.read_text(), within=60, what="what fails")
+        put(away / "second", "good")
+        away.rename(place)
+        wait_until(lambda: shows("second"), within=60, what="the run that came meanwhile")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert "Traceback" not in err.read_text()
+
+
 def unbuffered():
     import os
 
