@@ -123,6 +123,7 @@ def _damage(run: RunScan, file: FileScan, places: list[Damage], code: str, what:
 
 def _torn(run: RunScan, file: FileScan, damage: Damage) -> Finding:
     live = being_written(file.found)
+    alone = file.damaged == 1  # else a reader may never come here
     if damage.zeros:
         what = f"{megabytes(damage.size)} of zeros at the end, as a machine that failed leaves"
     elif damage.torn_tail:
@@ -133,8 +134,8 @@ def _torn(run: RunScan, file: FileScan, damage: Damage) -> Finding:
         "zero-hole" if damage.zeros else "torn-tail" if damage.torn_tail else "bad-checksum",
         NOTE if live and damage.torn_tail else WARNING,
         f"{file.found.path}, at byte {damage.offset}",
-        f"{what}; all {file.records} records before are good" + (f"; {live}" if live else ""),
-        **both("shows all before it; nothing that is appended behind it is ever shown"),
+        f"{what}; {'all ' if alone else ''}{file.records} records before are good" + (f"; {live}" if live else ""),
+        **both(f"{'shows all before it; ' if alone else ''}nothing that is appended behind it is ever shown"),
         **({"fix": "nothing while it is written"} if live and damage.torn_tail else repair(run.path, run.name)),
     )
 

@@ -259,6 +259,16 @@ def test_a_page_that_is_lost_anywhere_is_told_to_be_a_hole(doctor, tmp_path):
         assert "zero-hole" in doctor(tmp_path), first
 
 
+def test_an_end_behind_other_damage_is_not_said_to_be_shown_up_to(tbwriter_command, tmp_path):
+    (path,) = put(tmp_path, "bad-length").iterdir()
+    path.write_bytes(path.read_bytes()[:-3])
+    os.utime(path, (BEGIN, BEGIN))
+    _, end = tbwriter_command("doctor", tmp_path, "--json").json["findings"]
+    assert end["code"] == "torn-tail"
+    assert end["python"] == "nothing that is appended behind it is ever shown"
+    assert "all" not in end["what"].split()
+
+
 def test_files_that_are_as_long_but_hold_other_values_are_no_copies(doctor, tmp_path):
     """To remove one of them would lose it."""
     for pid in (1, 2):
