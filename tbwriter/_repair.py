@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tbwriter import _preflight, _rewrite, _scan, _summary, _tree, sinks
-from tbwriter._scan import RunScan, TagScan
+from tbwriter._scanned import RunScan, TagScan
 from tbwriter._summary import RawEvent, RawValue
 from tbwriter._tree import Directory, Found
 

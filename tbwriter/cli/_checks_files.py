@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tbwriter._preflight import COMPRESSED, foreign
-from tbwriter._scan import Damage, FileScan, RunScan
+from tbwriter._scanned import Damage, FileScan, RunScan
 from tbwriter.cli import _checks_writers, _order
 from tbwriter.cli._common import counted, duration, megabytes, shell_word
 from tbwriter.cli._finding import (

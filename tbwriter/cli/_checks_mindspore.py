@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tbwriter import reader
-from tbwriter._scan import RunScan
+from tbwriter._scanned import RunScan
 from tbwriter._tree import Directory, Found
 from tbwriter.cli._common import counted, in_words, megabytes, shell_word
 from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, into, names

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 
-from tbwriter._scan import RunScan
+from tbwriter._scanned import RunScan
 from tbwriter.cli import _order
 from tbwriter.cli._common import shell_word
 from tbwriter.cli._finding import NOTE, WARNING, Finding, both, into, names

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tbwriter._naming import MARKER_STEP
 from tbwriter._repair import SCALARS_OF_BOTH, numbers_alone
-from tbwriter._scan import Back, FileScan, RunScan, Start
+from tbwriter._scanned import Back, FileScan, RunScan, Start
 from tbwriter.cli import _order, _readers
 from tbwriter.cli._common import duration, shell_word
 from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, both, logdir_of, merge, names, repair

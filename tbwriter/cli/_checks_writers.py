@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tbwriter._scan import FileScan, Restart, RunScan
+from tbwriter._scanned import FileScan, Restart, RunScan
 from tbwriter.cli import _order
 from tbwriter.cli._common import shell_word
 from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, names, writer_of

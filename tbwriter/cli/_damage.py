@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from tbwriter._scan import RunScan
+from tbwriter._scanned import RunScan
 from tbwriter._tree import Found
 from tbwriter.cli import _common
 from tbwriter.cli._finding import being_written

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tbwriter import _tree
 from tbwriter._preflight import foreign
-from tbwriter._scan import RunScan
+from tbwriter._scanned import RunScan
 from tbwriter.cli import (
     _checks_files,
     _checks_mindspore,

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from tbwriter import _rewrite, _scan, _summary
-from tbwriter._scan import Bulk
+from tbwriter._scanned import Bulk
 from tbwriter._tree import Directory
 from tbwriter.cli import _common, _damage, _kinds, _saving, _writing
 from tbwriter.cli._damage import Damage, FileDamage

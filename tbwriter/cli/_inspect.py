@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tbwriter import _summary, sinks
 from tbwriter._naming import MARKER_STEP
-from tbwriter._scan import FileScan, RunScan, TagScan
+from tbwriter._scanned import FileScan, RunScan, TagScan
 from tbwriter.cli import _common, _readers, _rows, _scanning, _writing
 from tbwriter.cli._visible import cell
 

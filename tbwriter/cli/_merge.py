@@ -19,7 +19,7 @@ import typer
 
 from tbwriter import _preflight, _rewrite, _scan, sinks
 from tbwriter._naming import MARKER_STEP
-from tbwriter._scan import Bulk, RunScan
+from tbwriter._scanned import Bulk, RunScan
 from tbwriter._summary import Alike, Outliner
 from tbwriter._tree import Directory, Found
 from tbwriter.cli import _common, _order, _writing

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tbwriter import sinks
 from tbwriter._naming import MARKER_STEP
-from tbwriter._scan import Back, Bulk, FileScan, Restart, RunScan, Start, TagScan
+from tbwriter._scanned import Back, Bulk, FileScan, Restart, RunScan, Start, TagScan
 from tbwriter.cli._finding import writer_of
 
 # Clocks of two nodes, and events that wait in queues, differ by less.

@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from tbwriter import _scan
-from tbwriter._scan import Bulk, RunScan
+from tbwriter._scanned import Bulk, RunScan
 from tbwriter._tree import Directory
 from tbwriter.cli import _common, _fonts, _order, _saving, _writing
 from tbwriter.cli._curves import Curve, Smoothing

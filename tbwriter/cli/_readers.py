@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tbwriter._left import Left
 from tbwriter._repair import SCALARS_OF_BOTH
-from tbwriter._scan import FileScan, RunScan, TagScan
+from tbwriter._scanned import FileScan, RunScan, TagScan
 from tbwriter.cli import _order
 from tbwriter.cli._common import counted
 

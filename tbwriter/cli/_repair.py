@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tbwriter import _repair, _rewrite, _scan
-from tbwriter._scan import Bulk
+from tbwriter._scanned import Bulk
 from tbwriter._tree import Directory
 from tbwriter.cli import _common, _writing
 from tbwriter.cli._damage import Damage

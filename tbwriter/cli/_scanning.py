@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tbwriter import _scan
-from tbwriter._scan import RunScan
+from tbwriter._scanned import RunScan
 from tbwriter._tree import Directory
 from tbwriter.cli import _common
 

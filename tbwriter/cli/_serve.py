@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from tbwriter import sinks
-from tbwriter._scan import RunScan
+from tbwriter._scanned import RunScan
 from tbwriter.cli import _common, _order, _readers, _scanning
 
 _MOST_SAMPLES = {"scalars": 100_000, "histograms": 1000, "images": 200, "audio": 50, "text": 1000}

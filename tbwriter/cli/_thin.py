@@ -11,7 +11,7 @@ import numpy.typing as npt
 import typer
 
 from tbwriter import _rewrite, _scan
-from tbwriter._scan import Bulk, RunScan, TagScan
+from tbwriter._scanned import Bulk, RunScan, TagScan
 from tbwriter._summary import Outliner, RawEvent
 from tbwriter._tree import Directory, Found
 from tbwriter.cli import _common, _kinds, _writing
