@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +13,17 @@ from waiting import wait_until
 
 from benchmarks import __main__ as main
 from benchmarks import _run, soak
+from benchmarks._loads import scalars
 from benchmarks._measure import exact
+from benchmarks._overhead import Case, Loop, measure
 from benchmarks._progress import silent
 from benchmarks._results import Figure, Result
 from benchmarks._setting import Setting
+from benchmarks._stores import LOCAL, Store
+from benchmarks._writers import TBWRITER
 
 ROOT = Path(__file__).resolve().parents[2]
+HERE = Figure("here", "here", "us", "counted", {"tbwriter": exact(1.0)})
 # A job in the background starts with SIGINT ignored, and Python then leaves it so.
 WITH_HANDLER = (
     "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -63,31 +69,77 @@ def test_figures_that_mean_something_when_cut_short_are_kept(setting, tmp_path):
         raise _run.StoppedError([cut])
 
     makers = {"whole": lambda _: [whole], "cut": stopped, "never": lambda _: pytest.fail("it went on")}
-    result = _run.run("write", makers, setting, {}, tmp_path / "out.json")
+    result, status = _run.run("write", makers, setting, {}, tmp_path / "out.json")
+    assert status == 130
     assert names(result) == ["whole", "cut"]
     assert not result.complete
     assert Result.load(tmp_path / "out.json") == result
 
 
 def test_figures_that_cannot_be_measured_here_are_named_and_the_others_measured(setting):
-    found = Figure("here", "here", "us", "counted", {"tbwriter": exact(1.0)})
-
-    def missing(_):
+    def left_out(_):
         raise _run.LeftOutError("torch not installed")
 
-    result = _run.run("write", {"torch": missing, "here": lambda _: [found]}, setting, {}, None)
+    def not_there(_):
+        raise ImportError("images need Pillow")
+
+    makers = {"torch": left_out, "images": not_there, "here": lambda _: [HERE]}
+    result, status = _run.run("write", makers, setting, {}, None)
+    assert status == 0
     assert result.complete
     assert names(result) == ["here"]
-    assert result.left_out == {"the figures of torch": "torch not installed"}
+    assert result.left_out == {
+        "the figures of torch": "torch not installed",
+        "the figures of images": "images need Pillow",
+    }
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device", "/mine/events"), RuntimeError("/mine does not recover")]
+)
+def test_figures_that_fail_cost_no_other_and_are_named_without_a_path(setting, tmp_path, capsys, error):
+    def fails(_):
+        raise error
+
+    result, status = _run.run("write", {"disk": fails, "here": lambda _: [HERE]}, setting, {}, tmp_path / "out.json")
+    assert status == 1
+    assert not result.complete
+    assert names(result) == ["here"]
+    assert str(error) in capsys.readouterr().err
+    assert Result.load(tmp_path / "out.json") == result
+    assert "/mine" not in (tmp_path / "out.json").read_text()
+
+
+def test_a_result_that_cannot_be_saved_ends_nothing_and_leaves_nothing_behind(setting, tmp_path):
+    (tmp_path / "out.json").mkdir()
+    result, _ = _run.run("write", {"here": lambda _: [HERE]}, setting, {}, tmp_path / "out.json")
+    assert names(result) == ["here"]
+    with pytest.raises(OSError, match=r"out\.json"):
+        result.save(tmp_path / "out.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_writers_are_closed_when_one_of_them_cannot_be_opened(setting):
+    before = set(threading.enumerate())
+
+    def load(logger):
+        raise OSError("no more")
+
+    loop = Loop("loop", "Loop", "", lambda: None, others_delay=False)
+    cases = [Case("first", TBWRITER, Store(LOCAL), scalars(1), 1), Case("second", TBWRITER, Store(LOCAL), load, 1)]
+    with pytest.raises(OSError, match="no more"):
+        measure(replace(setting, block_steps=1), loop, cases)
+    assert set(threading.enumerate()) <= before
 
 
 def test_full_runs_every_command_but_the_tour_and_ends_with_the_one_that_is_interrupted(monkeypatch, capsys):
     found = Figure("one", "One thing", "us", "counted", {"tbwriter": exact(1.0)})
-    begun = []
+    begun, given = [], []
 
     def maker(name, *, stops=False):
-        def make(_):
+        def make(setting):
             begun.append(name)
+            given.append((setting.rounds, setting.sinks))
             if stops:
                 raise KeyboardInterrupt
             return [found]
@@ -96,11 +148,52 @@ def test_full_runs_every_command_but_the_tour_and_ends_with_the_one_that_is_inte
 
     makers = [("tour", False), ("encode", False), ("sinks", False), ("ranks", True), ("soak", False)]
     monkeypatch.setattr(main, "_COMMANDS", {name: maker(name, stops=stops) for name, stops in makers})
-    assert main.main(["--full", "--quick"]) == 130
+    assert main.main(["--full", "--quick", "--rounds", "4", "--sinks", "memory"]) == 130
     assert begun == ["encode", "sinks", "ranks"]
+    # Each has the options that it knows: encode writes to no sink.
+    assert [rounds for rounds, _ in given] == [4, 4, 4]
+    assert [sinks == ["memory"] for _, sinks in given] == [False, True, True]
     assert capsys.readouterr().out.count("One thing") == 2
     assert main.main(["--quick"]) == 0
     assert begun[3:] == ["tour"]
+
+
+def test_what_stands_before_a_command_holds_for_it_or_is_refused(monkeypatch, capsys):
+    given = []
+
+    def make(setting):
+        given.append((setting.quick, setting.rounds))
+        return [HERE]
+
+    monkeypatch.setattr(main, "_COMMANDS", {name: (name, {"one": make}) for name in ("tour", "encode")})
+    assert main.main(["--quick", "--rounds", "5", "encode"]) == 0  # without --quick it would go to benchmarks/results
+    assert given == [(True, 5)]
+    for refused in (["--freqs", "1", "encode"], ["--against", "torch", "encode"], ["--full", "encode"]):
+        with pytest.raises(SystemExit):
+            main.main(refused)
+        assert "--full measures" in (said := capsys.readouterr().err) or "encode takes no --" in said
+
+
+def test_an_hour_of_soak_is_the_default_but_not_of_full(monkeypatch, tmp_path, capsys):
+    minutes = []
+
+    def make(setting):
+        minutes.append(setting.minutes)
+        return [HERE]
+
+    monkeypatch.setattr(main, "_COMMANDS", {name: (name, {"one": make}) for name in ("tour", "soak")})
+    monkeypatch.setattr(main, "_RESULTS", tmp_path)
+    assert main.main(["soak"]) == main.main(["--full"]) == main.main(["soak", "--minutes", "5"]) == 0
+    assert minutes == [60, 2, 5]
+
+
+def test_ctrl_c_before_anything_is_measured_is_one_line(monkeypatch, capsys):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "available", interrupted)
+    assert main.main(["write", "--quick"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_a_soak_that_is_interrupted_tells_what_it_saw(setting):
