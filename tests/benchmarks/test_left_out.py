@@ -1,5 +1,6 @@
 """What is not measured: Ctrl-C leaves a valid, incomplete result, and what is missing here is named."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from needs import need
 from waiting import wait_until
 
 from benchmarks import __main__ as main
@@ -55,6 +57,34 @@ def test_ctrl_c_leaves_the_figures_that_were_finished(tmp_path):
     assert not result.complete
     assert names(result) == ["series_per_scalar"]
     assert "The run was interrupted; figures are missing." in shown
+
+
+def spooled(spool):
+    """Bytes that wait for a store; what it has is deleted at any moment."""
+    with contextlib.suppress(FileNotFoundError):
+        return sum(path.stat().st_size for path in spool.glob("*/*tfevents*"))
+    return 0
+
+
+def test_ctrl_c_leaves_nothing_that_waits_for_a_store(tmp_path):
+    need("boto3", "moto", "s3fs")
+    spool = tmp_path / "spool"
+    arguments = ["collect_freq", "--only", "stores", "--sinks", "s3", "--blocks", "100000", "--dir", str(tmp_path)]
+    with subprocess.Popen(
+        [sys.executable, "-c", WITH_HANDLER, *arguments, "--output", str(tmp_path / "x.json")],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "TBWRITER_SPOOL_DIR": str(spool)},
+    ) as process:  # fmt: skip
+        try:
+            # More than the header: the writer is open and its loop runs.
+            wait_until(lambda: spooled(spool) > 2000, within=60, what="what waits for the store")
+            os.killpg(process.pid, signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130, said
+    assert list(spool.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["spool"]
 
 
 @pytest.fixture
@@ -172,6 +202,20 @@ def test_what_stands_before_a_command_holds_for_it_or_is_refused(monkeypatch, ca
         with pytest.raises(SystemExit):
             main.main(refused)
         assert "--full measures" in (said := capsys.readouterr().err) or "encode takes no --" in said
+
+
+def test_what_waits_for_a_store_lies_with_the_event_files(monkeypatch):
+    spools = []
+
+    def make(setting):
+        spools.append(os.environ["TBWRITER_SPOOL_DIR"] == str(setting.directory / "spool"))
+        return [HERE]
+
+    monkeypatch.delenv("TBWRITER_SPOOL_DIR", raising=False)
+    monkeypatch.setattr(main, "_COMMANDS", {"tour": ("tour", {"one": make})})
+    assert main.main([]) == 0
+    assert spools == [True]
+    assert "TBWRITER_SPOOL_DIR" not in os.environ
 
 
 def test_an_hour_of_soak_is_the_default_but_not_of_full(monkeypatch, tmp_path, capsys):
