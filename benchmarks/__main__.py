@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Measure what logging costs on this machine; benchmarks/README.md says how.",
         epilog="The options above are those of the tour, and of --full; a command has its own.",
     )
-    parser.add_argument("--full", action="store_true", help="every command, one after the other: about forty minutes")
+    parser.add_argument("--full", action="store_true", help="every command, one after the other: about half an hour")
     _add_options(parser, "tour")
     commands = parser.add_subparsers(dest="command", help="without a command: a tour of three minutes")
     for command, (text, figures) in _COMMANDS.items():
