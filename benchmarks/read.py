@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks._measure import alternate, cpu_secs, exact, ratio, spreads
-from benchmarks._results import Figure, Target
+from benchmarks._results import Figure, Spread, Target
 from benchmarks._run import FigureMaker
 from benchmarks._setting import Setting
 from benchmarks._writers import TAGS
@@ -112,49 +112,49 @@ def scalars(setting: Setting) -> list[Figure]:
     missing = [name for name, package in _PACKAGES.items() if importlib.util.find_spec(package) is None]
     names = [name for name in works if name not in missing]
     notes = [f"{name} was left out: {_PACKAGES[name]} not installed." for name in missing]
-    figures = []
+    judged = () if ACCUMULATOR in missing else ("inspect", "verify")
+    how = (
+        f"{count} scalars of ten tags, from the file to what is kept of it, by processor time; TensorBoard's readers "
+        f"keep all points, the start of the data server is in its time; {setting.rounds} rounds."
+    )
+    scalar, megabyte, event = [], [], []
     for number, (form, (write, scalars_an_event)) in enumerate(_FILES.items()):
         directory = setting.fresh()
         write(directory, count)
         megabytes = sum(path.stat().st_size for path in directory.iterdir()) / 1e6
-        works["inspect"](directory)  # the page cache, and what is imported at the first call
 
         def sample(name: str, directory: Path = directory) -> float:
             return works[name](directory)
 
+        for name in names:
+            sample(name)  # the page cache, and what is imported at the first call
         secs = alternate(names, setting.rounds, sample, setting.progress.tick)
-        judged = () if ACCUMULATOR in missing else ("inspect", "verify")
         over = {name: ratio(secs[ACCUMULATOR], secs[name]) for name in judged}
-        targets = [
-            Target.judge(f"times {name}'s, for {ACCUMULATOR}", "at least", _TIMES, times)
-            for name, times in over.items()
-        ]
-        each = {name: [took / count * 1e6 for took in found] for name, found in secs.items()}
-        tables = [
-            ("", "processor time", "us a scalar", each),
-            ("_bytes", "speed", "MB/s", _per_second(megabytes, secs)),
-            ("_events", "Events", "events/s", _per_second(count / scalars_an_event, secs)),
-        ]
-        figures += [
+        scalar.append(
             Figure(
-                name=f"read_{number}{suffix}",
-                title=f"To read a file, {form}: {title}",
-                unit=unit,
-                how=f"{count} scalars of ten tags, {megabytes:.2f} MB, from the file to what is kept of it, by "
-                f"processor time; TensorBoard's readers keep all points, the data server's start is in its time; "
-                f"{setting.rounds} rounds.",
-                values=spreads(values),
-                ratios={} if suffix else {f"{ACCUMULATOR} / {name}": times for name, times in over.items()},
-                targets=[] if suffix else targets,
+                name=f"read_{number}",
+                title=f"Processor time to read a scalar: {form}",
+                unit="us a scalar",
+                how=how,
+                values=spreads({name: [took / count * 1e6 for took in found] for name, found in secs.items()}),
+                ratios={f"{ACCUMULATOR} / {name}": times for name, times in over.items()},
+                targets=[
+                    Target.judge(f"times {name}'s, for {ACCUMULATOR}", "at least", _TIMES, times)
+                    for name, times in over.items()
+                ],
                 notes=notes,
             )
-            for suffix, title, unit, values in tables
-        ]
-    return figures
+        )
+        title = f"Megabytes read in a second: {form}"
+        megabyte.append(Figure(f"read_{number}_bytes", title, "MB/s", how, _per_second(megabytes, secs)))
+        title = f"Events read in a second: {form}"
+        events = count / scalars_an_event
+        event.append(Figure(f"read_{number}_events", title, "events/s", how, _per_second(events, secs)))
+    return [*scalar, *megabyte, *event]
 
 
-def _per_second(amount: float, secs: dict[str, list[float]]) -> dict[str, list[float]]:
-    return {name: [amount / took for took in found] for name, found in secs.items()}
+def _per_second(amount: float, secs: dict[str, list[float]]) -> dict[str, Spread]:
+    return spreads({name: [amount / took for took in found] for name, found in secs.items()})
 
 
 def memory(setting: Setting) -> list[Figure]:
