@@ -33,7 +33,7 @@ LOGDIR = "logdir"
 
 _DELAYS = {SLOW5: 0.005, SLOW50: 0.050}
 _SCHEME = "benchmark-"
-_CLOSE_SECS = 1.0
+_TRY_SECS, _CLOSE_SECS = 15.0, 1.0
 _EVERY_WRITER = frozenset({TBWRITER, TENSORBOARDX, TORCH, EVENT_FILE})
 
 
@@ -120,7 +120,7 @@ def _try(store: Store, setting: Setting) -> None:
         writer = SummaryWriter(store.fresh(setting))
         try:
             writer.add_scalar("benchmark/try", 0.0, 0)
-            stored = writer.flush()
+            stored = writer.flush(_TRY_SECS)
         finally:
             writer.close(_CLOSE_SECS)
     except Exception as exc:  # whatever a store's driver raises

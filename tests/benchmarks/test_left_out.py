@@ -14,7 +14,7 @@ from needs import need
 from waiting import wait_until
 
 from benchmarks import __main__ as main
-from benchmarks import _run, soak
+from benchmarks import _child, _run, _stores, soak
 from benchmarks._loads import scalars
 from benchmarks._measure import exact
 from benchmarks._overhead import Case, Loop, measure
@@ -23,6 +23,8 @@ from benchmarks._results import Figure, Result
 from benchmarks._setting import Setting
 from benchmarks._stores import LOCAL, Store
 from benchmarks._writers import TBWRITER
+from tbwriter import sinks
+from tbwriter.testing import FaultySink
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Figure("here", "here", "us", "counted", {"tbwriter": exact(1.0)})
@@ -147,6 +149,25 @@ def test_a_result_that_cannot_be_saved_ends_nothing_and_leaves_nothing_behind(se
     with pytest.raises(OSError, match=r"out\.json"):
         result.save(tmp_path / "out.json")
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_a_process_that_fails_among_many_says_why(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RuntimeError, match=r"2 of 2 processes failed; rank 0: .*Not a directory"):
+        _child.run("ranks", tmp_path / "file" / "below", "{}", 2, 0.1, 20)
+
+
+def test_storage_of_the_user_that_takes_nothing_is_not_measured_as_a_fast_one(setting, tmp_path, monkeypatch):
+    def opened(url, name, header, options):
+        sink = sinks.open_sink(str(tmp_path / "run"), name=name, header=header, storage_options=options)
+        return FaultySink(sink, lambda call, number: OSError(5, "never"), header=header)
+
+    sinks.register_sink("never", opened, lambda url, options: [])
+    monkeypatch.setattr(_stores, "_TRY_SECS", 0.2)
+    monkeypatch.setattr(_stores, "_CLOSE_SECS", 0.0)
+    asked = replace(setting, sinks=["none"], logdir="never://mine")
+    with pytest.raises(_run.UnusableError, match="--logdir never://mine: does not take"), _stores.opened(asked):
+        pass
 
 
 def test_writers_are_closed_when_one_of_them_cannot_be_opened(setting):
