@@ -93,8 +93,10 @@ def test_a_loop_is_measured_on_every_sink_and_at_every_collect_freq(tmp_path):
 
 
 def test_writers_that_wait_for_storage_show_it_and_tbwriter_does_not(tmp_path):
-    result = run(tmp_path / "x.json", "collect_freq", "--only", "slow", "--sinks", "slow5", "--freqs", "1")
+    arguments = ["--only", "slow", "--sinks", "slow5", "--freqs", "1", "--blocks", "3"]
+    result = run(tmp_path / "x.json", "collect_freq", *arguments)
     values = figure(result, "slow_direct_1").values
+    assert {len(value.samples) for value in values.values()} == {3}  # no fewer than asked for
     assert len(values) == 1 + len(PEERS - set(result.left_out))
     # Ten scalars a step are ten waits of 5 ms for a writer that waits for each; ours are some microseconds.
     assert values["tbwriter, slow5"].median < 5000
