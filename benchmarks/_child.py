@@ -27,12 +27,13 @@ def run(program: str, *arguments: object, under: Sequence[str] = ()) -> dict[str
     """Run a program of this module in a process of its own, below the command `under`; return what it prints.
 
     Raises:
-        RuntimeError: it fails; with the end of its standard error.
+        RuntimeError: it fails; with the last line of its standard error.
     """
     command = [*under, sys.executable, "-m", "benchmarks._child", program, *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"benchmark child {program}: exit status {done.returncode}: {done.stderr[-500:]}")
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise RuntimeError(f"benchmark child {program}: exit status {done.returncode}: {last}")
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -159,7 +160,11 @@ def _ranks(place: str, options: str, ranks: str, secs: str, step_ms: str) -> dic
         if os.fork() == 0:
             status = 1
             try:
-                found = _rank(f"{place}/rank_{rank}", json.loads(options), begin, float(secs), float(step_ms) / 1000)
+                try:
+                    step_secs = float(step_ms) / 1000
+                    found = _rank(f"{place}/rank_{rank}", json.loads(options), begin, float(secs), step_secs)
+                except Exception as exc:  # whatever a store's driver raises
+                    found = {"failed": f"rank {rank}: {exc}"}
                 os.write(write, json.dumps(found).encode())
                 status = 0
             finally:
@@ -170,6 +175,8 @@ def _ranks(place: str, options: str, ranks: str, secs: str, step_ms: str) -> dic
     for read in pipes:
         with os.fdopen(read, "rb") as pipe:
             told.append(json.loads(pipe.read()))
+    if failed := [one["failed"] for one in told if "failed" in one]:
+        raise RuntimeError(f"{len(failed)} of {ranks} processes failed; {failed[0]}")
     return {"ranks": told}
 
 

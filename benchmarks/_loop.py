@@ -12,6 +12,7 @@ threads run while it waits.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 
@@ -19,7 +20,7 @@ from benchmarks._block import NOTHING, Block, block, busy, calibrated, noise
 from benchmarks._measure import alternate, ratio_of_medians, spread, spreads
 from benchmarks._results import Figure, Spread, Target
 from benchmarks._setting import Setting
-from benchmarks._writers import FLOOR, TBWRITER, open_writer
+from benchmarks._writers import FLOOR, TBWRITER, Logger, open_writer
 
 
 def waiting(setting: Setting) -> list[Figure]:
@@ -41,8 +42,8 @@ def _overhead(
 ) -> list[Figure]:
     steps = setting.block_steps
     writers = [TBWRITER, *setting.peers]
-    loggers = {writer: open_writer(writer, setting.fresh()) for writer in (FLOOR, *writers)}
-    done = dict.fromkeys(loggers, 0)
+    loggers: dict[str, Logger] = {}
+    done = dict.fromkeys((FLOOR, *writers), 0)
 
     def sample(writer: str) -> Block:
         if writer == NOTHING:
@@ -51,12 +52,13 @@ def _overhead(
         logger = loggers[writer]
         return block(body, logger.log_step, logger.flush, first=done[writer] - steps, steps=steps)
 
-    for logger in loggers.values():  # first calls: layouts, imports, threads
-        logger.log_step(0)
-        logger.flush()
-    blocks = alternate([NOTHING, FLOOR, *writers], setting.blocks, sample, setting.progress.tick)
-    for logger in loggers.values():
-        logger.close()
+    with contextlib.ExitStack() as stack:
+        for writer in done:
+            logger = loggers[writer] = open_writer(writer, setting.fresh())
+            stack.callback(logger.close)
+            logger.log_step(0)  # first calls: layouts, imports, threads
+            logger.flush()
+        blocks = alternate([NOTHING, *done], setting.blocks, sample, setting.progress.tick)
 
     bare = blocks.pop(NOTHING)
     wall = {writer: [a.wall - b.wall for a, b in zip(found, bare, strict=True)] for writer, found in blocks.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
@@ -11,7 +12,12 @@ from pathlib import Path
 from benchmarks._results import Machine
 
 ROOT = Path(__file__).resolve().parent.parent
-_PACKAGES = ("numpy", "protobuf", "crc32c", "tensorboardX", "torch", "tensorboard")
+_MOUNTS = Path("/proc/mounts")
+_NFS = ("nfs", "nfs4")
+_PACKAGES = (
+    "numpy", "protobuf", "crc32c", "tensorboardX", "torch", "tensorboard", "tensorboard-data-server", "mindspore",
+    "fsspec", "s3fs", "boto3", "moto",
+)  # fmt: skip
 
 
 def machine(directory: Path, load_before: list[float]) -> Machine:
@@ -28,7 +34,7 @@ def machine(directory: Path, load_before: list[float]) -> Machine:
         # Without what a distributor or a host adds behind the version.
         system=f"{platform.system()} {platform.release().split('-')[0]}",
         python=f"{platform.python_implementation()} {platform.python_version()}",
-        file_system=_file_system(directory),
+        file_system=file_system(directory),
         load_before=load_before,
         load_after=load(),
     )
@@ -52,28 +58,45 @@ def _cpu() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def _file_system(directory: Path) -> str:
+def file_system(directory: Path) -> str:
     """Return the type of the file system that holds `directory`."""
-    try:
-        mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
-    except OSError:
-        return "unknown"
     where = directory.resolve()
-    holding = [fields for fields in mounts if where.is_relative_to(fields[1])]
-    return max(holding, key=lambda fields: len(fields[1]))[2] if holding else "unknown"
+    holding = [(len(point), kind) for point, kind in _mounts() if where.is_relative_to(point)]
+    return max(holding)[1] if holding else "unknown"
+
+
+def nfs_directory() -> Path | None:
+    """Return a directory on NFS that can be written: the user's, the current one, or where it is mounted."""
+    mounted = [Path(point) for point, kind in _mounts() if kind in _NFS]
+    candidates = [Path.home(), Path.cwd(), *mounted] if mounted else []
+    return next((path for path in candidates if file_system(path) in _NFS and os.access(path, os.W_OK)), None)
+
+
+def _mounts() -> list[tuple[str, str]]:
+    """Return all mount points with the types of their file systems; none where the system does not tell."""
+    try:
+        lines = _MOUNTS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    return [(point.replace("\\040", " "), kind) for _, point, kind, *_ in map(str.split, lines)]
 
 
 def versions() -> dict[str, str]:
     """Return the versions of all packages that take part."""
-    installed = {item.metadata["Name"]: item.version for item in importlib.metadata.distributions()}
-    return {name: installed[name] for name in _PACKAGES if name in installed}
+    found = {}
+    for name in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def commit() -> str:
-    """Return the commit that was measured, with a "+" when the product was changed since."""
+    """Return the commit that was measured, with a "+" when the product was changed since; "unknown" without git."""
     try:
+        if Path(_git("rev-parse", "--show-toplevel")).resolve() != ROOT:  # an archive, unpacked in another repository
+            return "unknown"
         head = _git("rev-parse", "--short=12", "HEAD")
-        return head + ("+" if _git("status", "--porcelain", "tbwriter") else "")
+        return head + ("+" if _git("status", "--porcelain", "tbwriter", "msbridge") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 

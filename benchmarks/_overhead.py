@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -86,27 +87,25 @@ def measure(setting: Setting, loop: Loop, cases: Sequence[Case]) -> Found:
     most_secs = _MOST_BLOCKS * block(loop.body, None, steps=steps).wall * steps / 1e6
     loggers: dict[str, Logger] = {}
     logs: dict[str, Callable[[int], object]] = {}
-    for case in cases:
-        if case.label not in loggers:
-            logger = loggers[case.label] = case.store.open(case.writer, setting, flush_secs=FLUSH_SECS)
-            log = logs[case.label] = case.load(logger)
-            log(0)  # first calls: layouts, imports, threads
-            logger.flush()
-    done = dict.fromkeys(loggers, 0)
+    done: dict[str, int] = {}
 
     def sample(case: Case | None) -> Block:
         if case is None:
             return block(loop.body, None, steps=steps)
         label = case.label
-        done[label] += steps
+        done[label] = done.get(label, 0) + steps
         first, flush = done[label] - steps, loggers[label].flush
         return block(loop.body, logs[label], flush, first=first, steps=steps, freq=case.freq, most_secs=most_secs)
 
-    try:
+    with contextlib.ExitStack() as stack:
+        for case in cases:
+            if case.label not in loggers:
+                logger = loggers[case.label] = case.store.open(case.writer, setting, flush_secs=FLUSH_SECS)
+                stack.callback(logger.close)
+                log = logs[case.label] = case.load(logger)
+                log(0)  # first calls: layouts, imports, threads
+                logger.flush()
         found = alternate([None, *cases], setting.blocks, sample, setting.progress.tick)
-    finally:
-        for logger in loggers.values():
-            logger.close()
     bare = found.pop(None)
     return Found(loop, bare, {(case.label, case.freq): blocks for case, blocks in found.items() if case is not None})
 

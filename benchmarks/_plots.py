@@ -32,12 +32,14 @@ def draw(result: Result, directory: Path) -> list[tuple[str, Path]]:
     Raises:
         ImportError: matplotlib is not installed.
     """
+    if result.command not in _PLOTS:
+        return []
     import matplotlib as mpl
 
     mpl.use("svg")
     out = []
     with mpl.rc_context(_STYLE):
-        for name, title, make in _PLOTS.get(result.command, ()):
+        for name, title, make in _PLOTS[result.command]:
             figure = make(result)
             if figure is not None:
                 path = directory / f"{name}.svg"

@@ -104,8 +104,11 @@ class Result:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(path.name + ".partial")
         text = json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False, allow_nan=False)
-        partial.write_text(text + "\n", encoding="utf-8")
-        os.replace(partial, path)
+        try:
+            partial.write_text(text + "\n", encoding="utf-8")
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: Path) -> Result:
@@ -114,10 +117,14 @@ class Result:
         Raises:
             ValueError: it is not JSON, or a field is missing, unknown, of another type or no finite number.
         """
-        data = json.loads(path.read_text(encoding="utf-8"))
-        result: Result = _parse(cls, data, str(path.name))
-        if result.schema != SCHEMA:
-            raise ValueError(f"{path.name}: schema: got {result.schema}, want {SCHEMA}; measure again")
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as exc:
+            raise ValueError(f"{path.name}: no JSON: {exc}") from exc
+        schema = data.get("schema", SCHEMA) if isinstance(data, dict) else SCHEMA
+        if schema != SCHEMA:  # first, as its fields may be others
+            raise ValueError(f"{path.name}: schema: got {schema!r}, want {SCHEMA}; measure again")
+        result: Result = _parse(cls, data, path.name)
         return result
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -30,6 +32,10 @@ class LeftOutError(Exception):
     """These figures cannot be measured here; its text says why."""
 
 
+class UnusableError(Exception):
+    """Nothing can be measured with these options; its text says why."""
+
+
 class StoppedError(KeyboardInterrupt):
     """Ctrl-C in the middle of figures that mean something all the same."""
 
@@ -44,11 +50,19 @@ def run(
     setting: Setting,
     left_out: Mapping[str, str],
     output: Path | None,
-) -> Result:
+) -> tuple[Result, int]:
     """Measure `figures` one after the other, and save the result to `output` after each.
 
-    Ctrl-C ends it; the result is then incomplete.
+    Figures that need a package which is not installed are left out. Those that fail, as where the disk is full, are
+    left out too, and the others measured; Ctrl-C ends it. The result is then incomplete.
+
+    Returns:
+        The result, and an exit status: 0, 1 when some figures failed, 130 after Ctrl-C.
+
+    Raises:
+        UnusableError: nothing can be measured with this setting.
     """
+    status = 0
     load = _machine.load()
     result = Result(
         schema=SCHEMA,
@@ -67,7 +81,8 @@ def run(
         machine = _machine.machine(setting.directory, load)
         grown = replace(result, figures=[*result.figures, *found], machine=machine, complete=complete)
         if output is not None:
-            grown.save(output)
+            with contextlib.suppress(OSError):  # after the next figure again, and by the caller
+                grown.save(output)
         return grown
 
     try:
@@ -77,14 +92,21 @@ def run(
                 found: list[Figure] = []
                 try:
                     found = make(replace(setting, progress=progress))
-                except LeftOutError as why:
-                    result = replace(result, left_out={**result.left_out, f"the figures of {name}": str(why)})
-                result = keep(found, complete=i == len(figures) - 1)
+                except (LeftOutError, ImportError, OSError, RuntimeError, subprocess.SubprocessError) as exc:
+                    failed = not isinstance(exc, (LeftOutError, ImportError))
+                    status = 1 if failed else status
+                    why = f"failed: {exc}" if failed else str(exc)
+                    print(f"{name}: {why}", file=sys.stderr)
+                    # Results name no path: an error may.
+                    told = "it failed" if failed else why
+                    result = replace(result, left_out={**result.left_out, f"the figures of {name}": told})
+                result = keep(found, complete=i == len(figures) - 1 and status == 0)
     except KeyboardInterrupt as stop:
         if isinstance(stop, StoppedError):
             result = keep(stop.figures)
         print("interrupted; what was measured until then:", file=sys.stderr)
-    return result
+        status = 130
+    return result, status
 
 
 def _options(setting: Setting) -> dict[str, str]:

@@ -38,7 +38,8 @@ def server() -> Iterator[tuple[str, dict[str, Any]]]:
     endpoint = f"http://127.0.0.1:{port}"
     options: dict[str, Any] = {"key": "benchmark", "secret": "benchmark", "endpoint_url": endpoint}
     command = [sys.executable, "-m", "moto.server", "-p", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # In a session of its own: a terminal's Ctrl-C would end it before the writers have stored what they have.
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         _wait(process, port)
         _client(options).create_bucket(Bucket=_BUCKET)

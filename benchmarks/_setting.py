@@ -44,7 +44,7 @@ class Setting:
     memory_scalars: int = 10_000_000
     freqs: Sequence[int] = (1, 10, 50)
     step_scalars: int = 10
-    sinks: Sequence[str] = ("none", "memory", "local", "fsync", "slow5", "slow50", "s3")
+    sinks: Sequence[str] = ("none", "memory", "local", "fsync", "slow5", "slow50", "nfs", "s3")
     logdir: str | None = None
     most_ranks: int = 64
     minutes: float = 2.0

@@ -11,25 +11,29 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import _s3
+from benchmarks import _machine, _s3
+from benchmarks._run import UnusableError
 from benchmarks._setting import Setting
 from benchmarks._writers import EVENT_FILE, TBWRITER, TENSORBOARDX, TORCH, Logger, open_writer
-from tbwriter import sinks
+from tbwriter import SummaryWriter, sinks
 from tbwriter.testing import SlowSink
 
-NONE, MEMORY, LOCAL, FSYNC, SLOW5, SLOW50, S3 = "none", "memory", "local", "fsync", "slow5", "slow50", "s3"
-NAMES = (NONE, MEMORY, LOCAL, FSYNC, SLOW5, SLOW50, S3)
+NONE, MEMORY, LOCAL, FSYNC = "none", "memory", "local", "fsync"
+SLOW5, SLOW50, NFS, S3 = "slow5", "slow50", "nfs", "s3"
+NAMES = (NONE, MEMORY, LOCAL, FSYNC, SLOW5, SLOW50, NFS, S3)
 LOGDIR = "logdir"
 """The user's own storage."""
 
 _DELAYS = {SLOW5: 0.005, SLOW50: 0.050}
 _SCHEME = "benchmark-"
+_TRY_SECS, _CLOSE_SECS = 15.0, 1.0
 _EVERY_WRITER = frozenset({TBWRITER, TENSORBOARDX, TORCH, EVENT_FILE})
 
 
@@ -63,13 +67,18 @@ class Store:
 
 ABOUT = (
     "Sinks: none checks and throws away, memory is memory://, fsync is a local disk that is synced at every operation, "
-    "slow5 and slow50 one whose operations take 5 or 50 ms longer, s3 is moto's server in another process here."
+    "slow5 and slow50 one whose operations take 5 or 50 ms longer, nfs a mount that this machine has, s3 is moto's "
+    "server in another process here."
 )
 
 
 @contextlib.contextmanager
 def opened(setting: Setting) -> Iterator[tuple[dict[str, Store], list[str]]]:
-    """Prepare the storage that `setting` asks for; yields it by name, and sentences on what is missing."""
+    """Prepare the storage that `setting` asks for; yields it by name, and sentences on what is missing.
+
+    Raises:
+        UnusableError: the user's own storage cannot be written.
+    """
     stores: dict[str, Store] = {}
     missing: list[str] = []
     with contextlib.ExitStack() as stack:
@@ -85,6 +94,13 @@ def opened(setting: Setting) -> Iterator[tuple[dict[str, Store], list[str]]]:
                 stores[name] = Store(name, f"{_SCHEME}{name}://")
             elif name in _DELAYS:
                 stores[name] = Store(name, f"{_SCHEME}{name}://", _register_slow(_SCHEME + name, _DELAYS[name]))
+            elif name == NFS:
+                mounted = _machine.nfs_directory()
+                if mounted is None:
+                    missing.append("nfs was left out: no mount that can be written.")
+                else:
+                    directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-", dir=mounted))
+                    stores[name] = Store(name, directory, _EVERY_WRITER, local=False)
             else:
                 reason = _s3.missing()
                 if reason:
@@ -93,8 +109,24 @@ def opened(setting: Setting) -> Iterator[tuple[dict[str, Store], list[str]]]:
                     url, options = stack.enter_context(_s3.server())
                     stores[name] = Store(name, url, options={"storage_options": options}, local=False)
         if setting.logdir is not None:
-            stores[LOGDIR] = Store(LOGDIR, setting.logdir.rstrip("/"), local=False)
+            stores[LOGDIR] = Store(LOGDIR, setting.logdir, local=False)
+            _try(stores[LOGDIR], setting)
         yield stores, missing
+
+
+def _try(store: Store, setting: Setting) -> None:
+    """Write a scalar to the user's own storage: one that takes nothing would be measured as a fast one."""
+    try:
+        writer = SummaryWriter(store.fresh(setting))
+        try:
+            writer.add_scalar("benchmark/try", 0.0, 0)
+            stored = writer.flush(_TRY_SECS)
+        finally:
+            writer.close(_CLOSE_SECS)
+    except Exception as exc:  # whatever a store's driver raises
+        raise UnusableError(f"--logdir {store.prefix}: {exc}") from exc
+    if not stored:
+        raise UnusableError(f"--logdir {store.prefix}: does not take what is written; see the message above")
 
 
 def _open_synced(url: str, name: str, header: bytes, options: Mapping[str, Any]) -> sinks.Sink:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._block import noise
 from benchmarks._digits import CLASSES, digits
 from benchmarks._measure import alternate, ratio_of_medians, spread
 from benchmarks._results import Figure, Target
@@ -102,6 +103,7 @@ def _figures(setting: Setting, mode: str) -> list[Figure]:
             "other threads is in it.",
             values={name: spread(found) for name, found in extra.items()},
             targets=_share_of_default(extra),
+            notes=noise(steps[BARE]),
         ),
     ]
 

@@ -6,12 +6,14 @@ or two of them fixed:
     stores     tbwriter on every sink at every collect_freq; a loop that waits, ten scalars
     writers    every writer at every collect_freq; the same loop and scalars, a local disk
     slow       every writer on slow file systems at the lowest and the highest collect_freq; the same loop and scalars
-    loads      every writer with a hundred scalars, with histograms of all weights, with images; a loop that waits
+    many       every writer with a hundred scalars, by add_metrics where it has that; the same loop, a local disk
+    histograms every writer with histograms of all weights as well
+    images     every writer with images as well
     gil        every writer in a loop that holds the GIL
     torch      every writer in a training with torch
     mindspore  tbwriter's callback, EventFileWriter and SummaryCollector in Model.train
 
-All but the first two take half as many rounds, to keep the whole short.
+All but the first two measure the lowest and the highest collect_freq alone, to keep the whole short.
 """
 
 from __future__ import annotations
@@ -65,7 +67,6 @@ def slow(setting: Setting) -> list[Figure]:
     names = [name for name in (SLOW5, SLOW50) if name in setting.sinks]
     if not names:
         raise LeftOutError("no slow sink asked for")
-    setting = _half(setting)
     load = _loads.scalars(setting.step_scalars)
     loop = _waiting(setting, "slow", f"Slow file systems, {setting.step_scalars} scalars", "each writer has its own")
     with _stores.opened(replace(setting, sinks=names, logdir=None)) as (there, missing):
@@ -84,26 +85,36 @@ def slow(setting: Setting) -> list[Figure]:
     return figures(setting, found, direct=direct, notes=[_stores.ABOUT, about, *missing])
 
 
-def loads(setting: Setting) -> list[Figure]:
-    """Measure every writer with more than a few scalars."""
-    setting, freqs = _half(setting), _ends(setting.freqs)
+def many(setting: Setting) -> list[Figure]:
+    """Measure every writer with a hundred scalars."""
+    loop = _waiting(setting, "many", f"{_MANY} scalars", "by add_metrics where a writer has it; a local disk")
+    return _beside(setting, loop, _loads.scalars(_MANY), _ends(setting.freqs), share=1 / 10)
+
+
+def histograms(setting: Setting) -> list[Figure]:
+    """Measure every writer with histograms."""
     count = setting.step_scalars
-    many = _waiting(setting, "many", f"{_MANY} scalars", "by add_metrics where a writer has it; a local disk")
-    weights = _waiting(setting, "histograms", f"{count} scalars and histograms of all weights", "a local disk")
-    pictures = _waiting(setting, "images", f"{count} scalars and four images", "64 x 64 pixels; a local disk")
-    rich = replace(setting, peers=[peer for peer in setting.peers if peer != EVENT_FILE])
-    return [
-        *_beside(setting, many, _loads.scalars(_MANY), freqs, share=1 / 10),
-        *_beside(rich, weights, _loads.histograms(count), freqs, floor=False),
-        *_beside(rich, pictures, _loads.images(count), freqs, floor=False),
-    ]
+    loop = _waiting(setting, "histograms", f"{count} scalars and histograms of all weights", "a local disk")
+    return _beside(_rich(setting), loop, _loads.histograms(count), _ends(setting.freqs), floor=False)
+
+
+def images(setting: Setting) -> list[Figure]:
+    """Measure every writer with images."""
+    count = setting.step_scalars
+    loop = _waiting(setting, "images", f"{count} scalars and four images", "64 x 64 pixels; a local disk")
+    return _beside(_rich(setting), loop, _loads.images(count), _ends(setting.freqs), floor=False)
+
+
+def _rich(setting: Setting) -> Setting:
+    """Return a setting with the writers that have more than scalars."""
+    return replace(setting, peers=[peer for peer in setting.peers if peer != EVENT_FILE])
 
 
 def gil(setting: Setting) -> list[Figure]:
     """Measure every writer in a loop that holds the GIL."""
     turns = calibrated(setting.step_ms / 1000)
     how = f"Steps of a fixed amount of Python arithmetic, {setting.step_ms:g} ms, the GIL held; a local disk."
-    setting, count = _half(setting), setting.step_scalars
+    count = setting.step_scalars
     loop = Loop("gil", f"GIL-bound loop, {count} scalars", how, lambda: busy(turns), others_delay=True)
     return _beside(setting, loop, _loads.scalars(count), _ends(setting.freqs))
 
@@ -113,7 +124,7 @@ def torch(setting: Setting) -> list[Figure]:
     if missing := _torch_step.missing():
         raise LeftOutError(missing)
     how = f"{_torch_step.ABOUT} A local disk."
-    setting, count = _half(setting), setting.step_scalars
+    count = setting.step_scalars
     loop = Loop("torch", f"Training with torch, {count} scalars", how, _torch_step.step(), others_delay=False)
     return _beside(setting, loop, _loads.scalars(count), _ends(setting.freqs))
 
@@ -122,11 +133,7 @@ def mindspore(setting: Setting) -> list[Figure]:
     """Measure callbacks in a training with MindSpore."""
     if missing := _model_train.missing():
         raise LeftOutError(missing)
-    return _model_train.training(_half(setting), _ends(setting.freqs))
-
-
-def _half(setting: Setting) -> Setting:
-    return replace(setting, blocks=max(2, setting.blocks // 2))
+    return _model_train.training(setting, _ends(setting.freqs))
 
 
 def _waiting(setting: Setting, name: str, title: str, what: str) -> Loop:
@@ -166,7 +173,9 @@ FIGURES: dict[str, Callable[[Setting], list[Figure]]] = {
     "stores": stores,
     "writers": writers,
     "slow": slow,
-    "loads": loads,
+    "many": many,
+    "histograms": histograms,
+    "images": images,
     "gil": gil,
     "torch": torch,
     "mindspore": mindspore,

@@ -17,7 +17,7 @@ from benchmarks._measure import exact, spread
 from benchmarks._results import Figure, Spread, Target
 from benchmarks._run import FigureMaker
 from benchmarks._setting import Setting
-from benchmarks._stores import LOCAL, S3, Store
+from benchmarks._stores import LOCAL, NFS, S3, Store
 
 _STEP_MS = 20.0
 _SECS, _QUICK_SECS = 4.0, 0.5
@@ -45,7 +45,7 @@ class _Point:
 
 def shared_store(setting: Setting) -> list[Figure]:
     """Measure 1, 2, 4, ... processes at once on each kind of storage that processes can share."""
-    shared = replace(setting, sinks=[name for name in setting.sinks if name in (LOCAL, S3)])
+    shared = replace(setting, sinks=[name for name in setting.sinks if name in (LOCAL, NFS, S3)])
     with _stores.opened(shared) as (there, missing):
         return [
             figure

@@ -1,7 +1,10 @@
-"""The figures of `python -m benchmarks read`: what reading back costs, beside TensorBoard's Python reader."""
+"""The figures of `python -m benchmarks read`: what reading back costs, beside both readers of TensorBoard."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import resource
 import subprocess
 import sys
 import textwrap
@@ -9,14 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks._measure import alternate, cpu_secs, exact, ratio, spreads
-from benchmarks._results import Figure, Target
+from benchmarks._results import Figure, Spread, Target
 from benchmarks._run import FigureMaker
 from benchmarks._setting import Setting
 from benchmarks._writers import TAGS
 from tbwriter import EventFileWriter, SummaryWriter, _record, _scan, _tree, read_events, verify
 from tbwriter._pb import tfevents_pb2 as pb
 
-ACCUMULATOR = "TensorBoard's EventAccumulator"
+ACCUMULATOR, DATA_SERVER = "TensorBoard's EventAccumulator", "TensorBoard's data server"
+_PACKAGES = {ACCUMULATOR: "tensorboard", DATA_SERVER: "tensorboard_data_server"}
 _TIMES = 5
 _MEMORY_MIB = 300
 
@@ -49,11 +53,12 @@ def _tensors(directory: Path, count: int) -> None:
                 writer.add_event(pb.Event(wall_time=1.7e9 + step, step=step, summary=summary).SerializeToString())
 
 
-_FILES: dict[str, Callable[[Path, int], None]] = {
-    "an Event for each scalar, simple_value": _singles,
-    "an Event for each scalar, tensor": _tensors,
-    "ten scalars to an Event": _ours_ten,
+_FILES: dict[str, tuple[Callable[[Path, int], None], int]] = {
+    "an Event for each scalar, simple_value": (_singles, 1),
+    "an Event for each scalar, tensor": (_tensors, 1),
+    "ten scalars to an Event": (_ours_ten, len(TAGS)),
 }
+"""By name: what writes such a file, and how many scalars an Event of it holds."""
 
 
 def _inspect(directory: Path) -> None:
@@ -73,44 +78,83 @@ def _accumulate(directory: Path) -> None:
     EventAccumulator(str(directory), size_guidance={"scalars": 0, "tensors": 0}).Reload()
 
 
+def _serve(directory: Path) -> float:
+    """Have TensorBoard's data server load all points; return its processor time until then, in seconds."""
+    binary = importlib.import_module("tensorboard_data_server").server_binary()
+    command = [binary, "--logdir", str(directory), "--reload", "once", "--port", "0", "--verbose"]
+    before = _children_secs()
+    with subprocess.Popen([*command, "--samples-per-plugin", "scalars=0"], stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            loaded = any("Finished load cycle" in line for line in server.stderr)
+        finally:
+            server.kill()
+    if not loaded:
+        raise RuntimeError(f"{DATA_SERVER} ended before it had loaded the files")
+    return _children_secs() - before
+
+
+def _children_secs() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def scalars(setting: Setting) -> list[Figure]:
-    """Measure the processor time of a scalar, in files of three writers."""
+    """Measure the processor time to read files of three writers: of a scalar, of a megabyte, of an Event."""
     count = min(setting.scalars, 50_000) // len(TAGS) * len(TAGS)
-    works: dict[str, Callable[[Path], object]] = {"inspect": _inspect, "verify": verify, "read_events": _read}
-    try:
-        import tensorboard  # noqa: F401 - measured where it is installed
-    except ImportError:
-        pass
-    else:
-        works[ACCUMULATOR] = _accumulate
-    figures = []
-    for number, (form, write) in enumerate(_FILES.items()):
+    works: dict[str, Callable[[Path], float]] = {
+        "inspect": lambda directory: cpu_secs(lambda: _inspect(directory)),
+        "verify": lambda directory: cpu_secs(lambda: verify(directory)),
+        "read_events": lambda directory: cpu_secs(lambda: _read(directory)),
+        ACCUMULATOR: lambda directory: cpu_secs(lambda: _accumulate(directory)),
+        DATA_SERVER: _serve,
+    }
+    missing = [name for name, package in _PACKAGES.items() if importlib.util.find_spec(package) is None]
+    names = [name for name in works if name not in missing]
+    notes = [f"{name} was left out: {_PACKAGES[name]} not installed." for name in missing]
+    judged = () if ACCUMULATOR in missing else ("inspect", "verify")
+    how = (
+        f"{count} scalars of ten tags, from the file to what is kept of it, by processor time; TensorBoard's readers "
+        f"keep all points, the start of the data server is in its time; {setting.rounds} rounds."
+    )
+    scalar, megabyte, event = [], [], []
+    for number, (form, (write, scalars_an_event)) in enumerate(_FILES.items()):
         directory = setting.fresh()
         write(directory, count)
-        works["inspect"](directory)  # the page cache, and what is imported at the first call
+        megabytes = sum(path.stat().st_size for path in directory.iterdir()) / 1e6
 
         def sample(name: str, directory: Path = directory) -> float:
-            return cpu_secs(lambda: works[name](directory)) / count * 1e6
+            return works[name](directory)
 
-        found = alternate(list(works), setting.rounds, sample, setting.progress.tick)
-        judged = ("inspect", "verify") if ACCUMULATOR in works else ()
-        over = {name: ratio(found[ACCUMULATOR], found[name]) for name in judged}
-        figures.append(
+        for name in names:
+            sample(name)  # the page cache, and what is imported at the first call
+        secs = alternate(names, setting.rounds, sample, setting.progress.tick)
+        over = {name: ratio(secs[ACCUMULATOR], secs[name]) for name in judged}
+        scalar.append(
             Figure(
                 name=f"read_{number}",
                 title=f"Processor time to read a scalar: {form}",
                 unit="us a scalar",
-                how=f"{count} scalars of ten tags, from the file to what is kept of it, in one thread; "
-                f"{ACCUMULATOR} keeps all points; {setting.rounds} rounds.",
-                values=spreads(found),
+                how=how,
+                values=spreads({name: [took / count * 1e6 for took in found] for name, found in secs.items()}),
                 ratios={f"{ACCUMULATOR} / {name}": times for name, times in over.items()},
                 targets=[
                     Target.judge(f"times {name}'s, for {ACCUMULATOR}", "at least", _TIMES, times)
                     for name, times in over.items()
                 ],
+                notes=notes,
             )
         )
-    return figures
+        title = f"Megabytes read in a second: {form}"
+        megabyte.append(Figure(f"read_{number}_bytes", title, "MB/s", how, _per_second(megabytes, secs)))
+        title = f"Events read in a second: {form}"
+        events = count / scalars_an_event
+        event.append(Figure(f"read_{number}_events", title, "events/s", how, _per_second(events, secs)))
+    return [*scalar, *megabyte, *event]
+
+
+def _per_second(amount: float, secs: dict[str, list[float]]) -> dict[str, Spread]:
+    return spreads({name: [amount / took for took in found] for name, found in secs.items()})
 
 
 def memory(setting: Setting) -> list[Figure]:

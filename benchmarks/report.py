@@ -16,17 +16,35 @@ _BUSY_SHARE = 0.5
 
 
 def main(results: Path, docs: Path) -> int:
-    """Write tables and plots of all results into `docs` and the folder `plots` beside it; return the exit status."""
-    found = [Result.load(path) for path in sorted(results.glob("*.json"))]
-    if not found:
+    """Write tables and plots of all results into `docs` and the folder `plots` beside it; return the exit status.
+
+    A result that cannot be read, or has no place there, is named and left out: what stood there stays, and the exit
+    status is 1.
+    """
+    paths = sorted(results.glob("*.json"))
+    if not paths:
         print(f"no results in {results}; run `python -m benchmarks write` first", file=sys.stderr)
         return 1
     text = docs.read_text(encoding="utf-8")
-    for result in found:
-        text = insert(text, result.command, render(result) + _plots_of(result, docs.parent))
+    done = []
+    for path in paths:
+        grown = _with(path, text, docs.parent)
+        if grown is not None:
+            text = grown
+            done.append(path.stem)
     docs.write_text(text, encoding="utf-8")
-    print(f"{docs}: {', '.join(result.command for result in found)}", file=sys.stderr)
-    return 0
+    print(f"{docs}: {', '.join(done)}", file=sys.stderr)
+    return 0 if len(done) == len(paths) else 1
+
+
+def _with(path: Path, text: str, directory: Path) -> str | None:
+    """Return `text` with the result of `path` in it, its plots below `directory`; None when it cannot be used."""
+    try:
+        result = Result.load(path)
+        return insert(text, result.command, render(result) + _plots_of(result, directory))
+    except (OSError, ValueError) as exc:
+        print(f"{path.name} was left out: {exc}", file=sys.stderr)
+        return None
 
 
 def _plots_of(result: Result, directory: Path) -> str:

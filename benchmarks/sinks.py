@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from benchmarks._run import FigureMaker
 from benchmarks._setting import Setting
 from benchmarks._stores import LOCAL, NONE, Store
 from benchmarks._watch import Watch
-from benchmarks._writers import TAGS, TBWRITER, open_writer
+from benchmarks._writers import TAGS, TBWRITER, Logger, open_writer
 
 _HOURS = (1, 4, 24, 96, 720)
 _BYTES_PER_SEC = 1000
@@ -105,15 +106,8 @@ def age(setting: Setting) -> list[Figure]:
     lengths = [10**power for power in (4, 5, 6, 7) if 10**power <= setting.memory_scalars]
     count = min(lengths[0], setting.scalars)
     store = Store(LOCAL)
-    loggers = {}
-    done = {}
-    for length in lengths:
-        label = f"after {length:,}"
-        loggers[label] = store.open(TBWRITER, setting)
-        done[label] = length // len(TAGS)
-        _add(loggers[label].add_scalar, range(done[label]))
-        loggers[label].flush()
-        setting.progress.tick()
+    loggers: dict[str, Logger] = {}
+    done: dict[str, int] = {}
 
     def sample(label: str) -> float:
         logger, first = loggers[label], done[label]
@@ -125,9 +119,16 @@ def age(setting: Setting) -> list[Figure]:
 
         return cpu_secs(work) / count * 1e6
 
-    costs = alternate(list(loggers), setting.blocks, sample, setting.progress.tick)
-    for logger in loggers.values():
-        logger.close()
+    with contextlib.ExitStack() as stack:
+        for length in lengths:
+            label = f"after {length:,}"
+            logger = loggers[label] = store.open(TBWRITER, setting)
+            stack.callback(logger.close)
+            done[label] = length // len(TAGS)
+            _add(logger.add_scalar, range(done[label]))
+            logger.flush()
+            setting.progress.tick()
+        costs = alternate(list(loggers), setting.blocks, sample, setting.progress.tick)
     youngest, *older = costs
     over = ratios(costs, older, youngest)
     return [

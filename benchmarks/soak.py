@@ -1,4 +1,4 @@
-"""The figures of `python -m benchmarks soak`: minutes at full rate on storage that fails, and whether all came through.
+"""The figures of `python -m benchmarks soak`: long at full rate on storage that fails, and whether all came through.
 
 One writer, laps of some seconds: scalars as fast as the loop gives them while single operations fail and storage is
 away for a while; then, with storage well again, a flush, and every file is read back in another process and deleted but

@@ -1,10 +1,17 @@
+import importlib.util
+import re
+import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks import report
+from benchmarks import _machine, _stores, report
+from benchmarks._block import noise
 from benchmarks._measure import alternate, ratio_of_medians, spread
+from benchmarks._progress import silent
 from benchmarks._results import Result, Target
+from benchmarks._setting import Setting
 from benchmarks._syscalls import _parse
 
 
@@ -55,6 +62,55 @@ def test_tables_go_between_their_markers_and_nowhere_else():
     )
     with pytest.raises(ValueError, match="want one <!-- results: encode -->"):
         report.insert(text, "encode", "new")
+
+
+def test_a_machine_is_noisy_when_blocks_without_logging_differ_by_more_than_2_percent():
+    assert noise([100.0, 101.0, 102.0]) == []
+    assert noise([100.0, 101.0, 103.5])[0].endswith("the machine was too noisy to tell small costs.")
+
+
+def test_a_commit_is_named_in_its_own_repository_alone(tmp_path, monkeypatch):
+    def git(*arguments):
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init")
+    git("-c", "user.name=x", "-c", "user.email=x@y", "commit", "--allow-empty", "-m", "x")
+    monkeypatch.setattr(_machine, "ROOT", tmp_path)
+    assert re.fullmatch("[0-9a-f]{12}", _machine.commit())
+    (tmp_path / "msbridge").mkdir()
+    (tmp_path / "msbridge" / "new.py").write_text("")
+    assert _machine.commit().endswith("+")
+    monkeypatch.setattr(_machine, "ROOT", tmp_path / "msbridge")  # an archive, unpacked there
+    assert _machine.commit() == "unknown"
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(_machine, "ROOT", tmp_path)
+    assert _machine.commit() == "unknown"
+
+
+def test_versions_name_what_was_measured():
+    found = _machine.versions()
+    assert found["numpy"] == np.__version__
+    for package in ("mindspore", "tensorboard-data-server", "s3fs"):
+        assert (package in found) == (importlib.util.find_spec(package.replace("-", "_")) is not None)
+
+
+def test_nfs_is_found_where_it_can_be_written(tmp_path, monkeypatch):
+    table = tmp_path / "mounts"
+    monkeypatch.setattr(_machine, "_MOUNTS", table)
+    mount = tmp_path / "nfs mount"
+    mount.mkdir()
+    table.write_text(f"/dev/root / ext4 rw 0 0\nserver:/x {tmp_path}/gone nfs4 rw 0 0\n")
+    assert _machine.nfs_directory() is None
+    shown = str(mount).replace(" ", r"\040")
+    table.write_text(table.read_text() + f"server:/y {shown} nfs4 rw,vers=4.2 0 0\n")
+    assert _machine.nfs_directory() == mount
+    assert _machine.file_system(mount / "run") == "nfs4"
+    assert _machine.file_system(tmp_path) == "ext4"
+    with _stores.opened(Setting(tmp_path, [], silent(), sinks=["nfs"])) as (there, missing):
+        place = Path(there["nfs"].fresh(Setting(tmp_path, [], silent())))
+        assert place.is_relative_to(mount)
+        assert missing == []
+    assert list(mount.iterdir()) == []
 
 
 def test_only_calls_on_event_files_between_the_marks_count(tmp_path):

@@ -1,14 +1,17 @@
 """Every command, in its smallest form: it runs, its result is complete, and counts in it are right."""
 
+import itertools
+import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from needs import need
 
+from benchmarks import __main__ as main
 from benchmarks import callback, read
-from benchmarks.__main__ import _COMMANDS
 from benchmarks._results import Result
 from tbwriter import SummaryWriter
 
@@ -43,15 +46,25 @@ def figure(result, name):
         ("write --step-ms nan", "--step-ms: must be a number above 0, got 'nan'", 2),
         ("collect_freq --freqs 1,x", "--freqs: must be an integer of at least 1, got 'x'", 2),
         ("collect_freq --quick --only stores --sinks none --logdir {file}/below", "--logdir {file}/below: ", 3),
+        ("ranks --quick --sinks local --logdir {file}/below", "--logdir {file}/below: ", 3),
+        ("sinks --quick --sinks none --logdir nothing://x", "--logdir nothing://x: ", 3),
+        ("sinks --quick --logdir=", "--logdir: must be a path or a URL, got nothing", 2),
+        ("encode --scalars 9", "--scalars: must be an integer of at least 10, got '9'", 2),
+        ("sinks --memory-scalars 9999", "--memory-scalars: must be an integer of at least 10,000, got '9999'", 2),
+        ("encode --dir {file}/below", "--dir: must be a directory that can be written, got '{file}/below'", 2),
+        ("encode --output {file}/below", "--output: must be a file that can be written: ", 2),
+        ("report --docs {file}/below", "python -m benchmarks: [Errno 20] Not a directory: '{file}/below'", 3),
     ],
 )
-def test_what_cannot_be_measured_is_one_line(tmp_path, arguments, words, code):
+def test_what_cannot_be_measured_is_one_line(tmp_path, capsys, arguments, words, code):
     file = tmp_path / "file"
     file.write_text("")
-    command = [sys.executable, "-m", "benchmarks", *arguments.format(file=file).split()]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=380, check=False)
-    assert done.returncode == code
-    assert words.format(file=file) in done.stderr.splitlines()[-1]
+    try:
+        status = main.main(arguments.format(file=file).split())
+    except SystemExit as stop:
+        status = stop.code
+    assert status == code
+    assert words.format(file=file) in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_every_way_to_encode_is_measured(tmp_path):
@@ -80,8 +93,10 @@ def test_a_loop_is_measured_on_every_sink_and_at_every_collect_freq(tmp_path):
 
 
 def test_writers_that_wait_for_storage_show_it_and_tbwriter_does_not(tmp_path):
-    result = run(tmp_path / "x.json", "collect_freq", "--only", "slow", "--sinks", "slow5", "--freqs", "1")
+    arguments = ["--only", "slow", "--sinks", "slow5", "--freqs", "1", "--blocks", "3"]
+    result = run(tmp_path / "x.json", "collect_freq", *arguments)
     values = figure(result, "slow_direct_1").values
+    assert {len(value.samples) for value in values.values()} == {3}  # no fewer than asked for
     assert len(values) == 1 + len(PEERS - set(result.left_out))
     # Ten scalars a step are ten waits of 5 ms for a writer that waits for each; ours are some microseconds.
     assert values["tbwriter, slow5"].median < 5000
@@ -90,7 +105,9 @@ def test_writers_that_wait_for_storage_show_it_and_tbwriter_does_not(tmp_path):
 
 
 def test_every_load_and_loop_is_measured_beside_the_peers(tmp_path):
-    result = run(tmp_path / "x.json", "collect_freq", "--only", "writers,loads,gil,torch", "--freqs", "1,4")
+    result = run(
+        tmp_path / "x.json", "collect_freq", "--only", "writers,many,histograms,images,gil,torch", "--freqs", "1,4"
+    )
     here = {"tbwriter", *(PEERS - set(result.left_out))}
     for name in ("writers", "many", "gil"):
         assert set(figure(result, f"{name}_extra_4").values) == here
@@ -137,14 +154,21 @@ def test_summaries_measures_every_method_of_ours(tmp_path):
 
 def test_every_command_has_a_place_in_the_documentation():
     text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
-    missing = [name for name in _COMMANDS if name != "tour" and f"<!-- results: {name} -->" not in text]
+    missing = [name for name in main._COMMANDS if name != "tour" and f"<!-- results: {name} -->" not in text]
     assert not missing
 
 
 def test_reading_is_measured_beside_tensorboard(tmp_path):
-    pytest.importorskip("tensorboard")
-    result = run(tmp_path / "x.json", "read", "--only", next(iter(read.FIGURES)))
-    assert any(len(found.values) > 1 for found in result.figures)
+    need("tensorboard", "tensorboard_data_server")
+    result = run(tmp_path / "x.json", "read", "--only", "scalars")
+    for number, unit in itertools.product("012", ("", "_bytes", "_events")):
+        measured = set(figure(result, f"read_{number}{unit}").values)
+        assert {read.ACCUMULATOR, read.DATA_SERVER, "inspect", "verify"} <= measured
+    # Ten scalars to an Event: the same scalars, a tenth of the Events.
+    for number, each in ((0, 1), (2, 10)):
+        took = figure(result, f"read_{number}").values["verify"].samples
+        speed = figure(result, f"read_{number}_events").values["verify"].samples
+        assert speed == pytest.approx([1e6 / us / each for us in took])
 
 
 def test_every_sink_stores_at_full_rate(tmp_path):
@@ -171,6 +195,23 @@ def test_the_tour_runs_without_a_command(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     for title in ("Every sink", "Every writer", "GIL-bound loop", "System calls", "encode and frame"):
         assert title in done.stdout
+
+
+def test_a_result_that_cannot_be_read_costs_the_report_no_other(tmp_path, capsys):
+    from benchmarks import report
+
+    good = json.loads((ROOT / "benchmarks" / "results" / "encode.json").read_text(encoding="utf-8"))
+    results = {"encode": json.dumps(good), "cut": json.dumps(good)[:2000], "list": "[1]", "binary": "\xff"}
+    results |= {"older": json.dumps({**good, "schema": 0}), "strange": json.dumps({**good, "command": "strange"})}
+    for name, text in results.items():
+        (tmp_path / f"{name}.json").write_text(text, encoding="latin-1")
+    docs = tmp_path / "performance.md"
+    docs.write_text("<!-- results: encode -->\nold\n<!-- end of results -->\n", encoding="utf-8")
+    assert report.main(tmp_path, docs) == 1
+    said = capsys.readouterr().err
+    assert all(f"{name}.json was left out: " in said for name in results if name != "encode")
+    assert "older.json: schema: got 0, want 1; measure again" in said
+    assert "Measured on" in docs.read_text(encoding="utf-8")
 
 
 def test_the_report_puts_tables_and_plots_into_the_documentation(tmp_path):
