@@ -19,7 +19,9 @@ def convert(
         typer.Argument(metavar="PATH", help="A summary_dir of MindSpore, or a directory with several: path or URL."),
     ],
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where the runs go; a path or a URL.")],
-    follow: Annotated[bool, typer.Option("--follow", help="Go on while training writes, until Ctrl-C.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on while training writes, until Ctrl-C; also after storage failed.")
+    ] = False,
     interval: Annotated[float, typer.Option(min=0.05, metavar="SECS", help="Between two looks of --follow.")] = 2.0,
     as_json: _common.Json = False,
     storage_options: _common.StorageOptions = None,
@@ -36,13 +38,15 @@ def convert(
     module: Any = importlib.import_module("msbridge.convert")
     places = _common.place(path), _common.place(output, "--output")
     with module.Conversion(*places, storage_options=options) as conversion:
+        going_on = _common.GoingOn()
         try:
             conversion.step()
             if not conversion.reports and not follow:
                 raise FileNotFoundError(f"no summaries of MindSpore at or below {path!r}; `tbwriter doctor` says more")
             while follow:
                 time.sleep(interval)
-                conversion.step()
+                with going_on.look():
+                    conversion.step()
         except KeyboardInterrupt:
             if not follow:
                 raise

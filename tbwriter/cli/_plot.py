@@ -84,14 +84,14 @@ def plot(
     if every is None:
         damage.end()
         return
-    drawn = True
+    drawn, going_on = True, _common.GoingOn()
     while True:
         if drawn:
             damage.say()
             _common.say(f"{time.strftime('%H:%M:%S')}  {output}")
         time.sleep(every)
         drawn = False
-        with _common.going_on():
+        with going_on.look():
             _draw(paths, output, wanted, runs, log, options, damage)
             drawn = True
 

@@ -194,16 +194,17 @@ def tail(
         if not as_json:
             out.print(_table(lines, out))
         follower.damage.end()
+    going_on = _common.GoingOn()
     if as_json:
         while True:
             time.sleep(interval)
-            with _common.going_on():
+            with going_on.look():
                 look()
             follower.damage.say()
     with Live(_table(lines, out), console=out, auto_refresh=False) as live:
         while True:
             time.sleep(interval)
-            with _common.going_on():
+            with going_on.look():
                 look()
             follower.damage.say()
             live.update(_table(lines, out), refresh=True)

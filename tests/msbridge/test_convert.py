@@ -4,6 +4,7 @@ import io
 import json
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -15,6 +16,7 @@ from damaged import record as framed
 from event_files import event_files, records
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from waiting import wait_until
 
 from msbridge import _foreign
 from msbridge._pb import mindspore_summary_pb2 as pb
@@ -340,6 +342,25 @@ def test_following_goes_on_until_it_is_ended(tmp_path):
         looks = conversion.follow(pause=lambda _seconds: put(place, scalar(1, 1.0), scalar(2, 2.0)))
         assert [next(looks), next(looks), next(looks)] == [1, 1, 0]
     assert points(tmp_path / "out") == [("loss", 1, 1.0), ("loss", 2, 2.0)]
+
+
+def test_the_command_goes_on_following_when_storage_failed(tmp_path):
+    pytest.importorskip("typer")
+    place, away, err = put(tmp_path / "in", scalar(1, 1.0)), tmp_path / "away", tmp_path / "err"
+    words = ["convert", str(place), "-o", str(tmp_path / "out"), "--follow", "--interval", "0.05"]
+    with err.open("w") as told:
+        process = subprocess.Popen([sys.executable, "-m", "tbwriter", *words], stdout=told, stderr=told)
+        wait_until(lambda: event_files(tmp_path / "out") and points(tmp_path / "out"), within=60, what="a first look")
+        place.rename(away)
+        place.symlink_to(place)  # cannot be listed, not even by root
+        wait_until(lambda: "trying again" in err.read_text(), within=60, what="what fails")
+        put(away, scalar(1, 1.0), scalar(2, 2.0))
+        place.unlink()
+        away.rename(place)
+        wait_until(lambda: len(points(tmp_path / "out")) == 2, within=60, what="what came meanwhile")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    assert err.read_text().count("trying again") == 1
 
 
 def test_a_step_that_comes_again_is_written_once(tmp_path):
