@@ -15,7 +15,6 @@ understood together.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import threading
 import time
@@ -24,6 +23,7 @@ from collections.abc import Callable, Sequence
 from tbwriter import _live
 from tbwriter._entries import Item, Scalars, pack_floats, size_of, step_of
 from tbwriter._event_file import Shipment
+from tbwriter._logger import get_logger
 from tbwriter._outage import Outage
 from tbwriter._queue import EntryQueue, OnFull
 from tbwriter._runs import Runs, SubRunError
@@ -31,7 +31,7 @@ from tbwriter._stats import WriterStats
 from tbwriter.errors import SinkError, WriterClosedError
 from tbwriter.sinks import Durability
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 # The worker encodes so many entries at a time and then sleeps for a moment: sleeping gives up the GIL, which another
 # thread would else have to ask for, and wait for up to sys.getswitchinterval() (5 ms). 256 entries take 0.1 ms.

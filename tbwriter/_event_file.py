@@ -8,7 +8,6 @@ Over 300 lines: what a file holds, what waits and when the next file begins are 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,12 +16,13 @@ from typing import Any, TypeVar
 
 from tbwriter import _record, _summary, sinks
 from tbwriter._entries import Entry, GraphEvent, Pending, Series
+from tbwriter._logger import get_logger
 from tbwriter._naming import file_name, second_of, session_starts
 from tbwriter._parts import Part, PartEncoder, left_out_values, series_records
 from tbwriter._wall_times import WallTimes
 from tbwriter.errors import RecordTooLargeError, SegmentLostError
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _T = TypeVar("_T")
 
 # One write: small enough that a slow disk is felt soon, large enough that a flush is one system call.

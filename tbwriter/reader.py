@@ -6,19 +6,19 @@ stand. Damage is stepped over and reported, it never ends the reading. Memory st
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tbwriter import _record, _summary, sinks
+from tbwriter._logger import get_logger
 from tbwriter._record import Record
 from tbwriter._summary import Event, Value
 from tbwriter.errors import CorruptRecordError, TruncatedRecordError
 
 __all__ = ["Event", "Fault", "FileReport", "Record", "Report", "Value", "read_events", "read_records", "verify"]
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def read_events(

@@ -9,7 +9,6 @@ Over 300 lines: a third of them say what the constructor's arguments mean.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from types import TracebackType
@@ -17,6 +16,7 @@ from typing import Any
 
 from tbwriter import _summary, sinks
 from tbwriter._entries import Raw, RawSummary, size_of
+from tbwriter._logger import get_logger
 from tbwriter._methods import (
     UNOPENED,
     ArrayMethods,
@@ -31,7 +31,7 @@ from tbwriter._settings import CLOSE_SECS, Settings, as_timeout, directory
 from tbwriter._stats import WriterStats
 from tbwriter.errors import WriterClosedError
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):

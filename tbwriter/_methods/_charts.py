@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -11,9 +10,10 @@ from typing import Any
 
 from tbwriter import _summary, sinks
 from tbwriter._entries import Entry, Pending, SubRun
+from tbwriter._logger import get_logger
 from tbwriter._methods._scalars import ScalarMethods
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class ChartMethods(ScalarMethods):

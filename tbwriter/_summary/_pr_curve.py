@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tbwriter._logger import get_logger
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 from tbwriter._summary._values import as_array
 from tbwriter._summary._words import describe, shown
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 PLUGIN = "pr_curves"
 # Where nothing is predicted, precision is 0 instead of 0/0; TensorBoard's own value.

@@ -5,7 +5,6 @@ Duck typing only: MindSpore, torch, JAX and NumPy values are recognised by their
 
 from __future__ import annotations
 
-import logging
 import math
 import numbers
 import operator
@@ -14,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tbwriter._logger import get_logger
 from tbwriter._summary._words import describe, dtype_name, shown
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 EXACT_INT = 2**24
