@@ -80,6 +80,10 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         shipper: "process" starts a small process that ships what is left in the spool when this one was killed; without
             it the next run with this URL does, or `tbwriter ship`.
 
+    Attributes:
+        log_dir: the directory, as an absolute path or a URL; `logdir` is tensorboardX's name of it.
+        purge_step: as it was given, like `max_queue`, `flush_secs` and `filename_suffix`; None is the default.
+
     Raises:
         SinkError: the directory or the first file cannot be created; an object store's bucket or key is wrong. A store
             that is only down is no error.
@@ -140,6 +144,16 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
 
     # -- the writer itself
 
+    def _reset(self) -> None:
+        super()._reset()
+        # Plain attributes, as torch's: a subclass may set them.
+        settings = self._settings
+        self.log_dir = self.logdir = settings.url
+        self.purge_step = settings.purge_step
+        self.max_queue = settings.max_queue
+        self.flush_secs = settings.flush_secs
+        self.filename_suffix = settings.filename_suffix
+
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until all that was added before is visible to other processes; for an object store, in the store.
 
@@ -167,10 +181,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
                 store it stays in the spool, and the log says where.
         """
         seconds = as_timeout(timeout)
-        self._close(CLOSE_SECS if seconds is None else seconds, failed=False)
-
-    def _close(self, timeout: float, *, failed: bool) -> None:
-        self._end_trial(failed=failed)
+        self._end_trial()
         self._closed = True
         if self._worker is None:
             self._queue = UNOPENED  # where everything is refused
@@ -179,7 +190,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
                 where = sinks.without_user(self._settings.url)
                 _log.error("%s: closed with %d values not stored: no event file could be created", where, lost)
         else:
-            self._worker.close(timeout)
+            self._worker.close(CLOSE_SECS if seconds is None else seconds)
 
     def stats(self) -> WriterStats:
         """Return the writer's counters."""
@@ -187,13 +198,8 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             return WriterStats(self._opening.queued, 0, self._opening.dropped, 0, 0, None, 0.0)
         return self._worker.stats()
 
-    @property
-    def log_dir(self) -> str:
-        """The directory, as an absolute path or a URL."""
-        return self._settings.url
-
     def get_logdir(self) -> str:
-        """Return `log_dir`."""
+        """Return the directory, as an absolute path or a URL."""
         return self._settings.url
 
     @property
@@ -204,7 +210,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
     @property
     def all_writers(self) -> dict[str, FileWriter] | None:
         """The file writers by directory: one, as sub-runs have no writers of their own; None after `close`."""
-        return None if self._closed else {self.log_dir: FileWriter(self)}
+        return None if self._closed else {self._settings.url: FileWriter(self)}
 
     def _get_file_writer(self) -> FileWriter:
         """As torch's and tensorboardX's: Lightning's loggers, and others, add Summaries of their own through it.
@@ -215,31 +221,6 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         if self._closed:
             raise WriterClosedError
         return FileWriter(self)
-
-    @property
-    def logdir(self) -> str:
-        """As `log_dir`; tensorboardX's name for it."""
-        return self._settings.url
-
-    @property
-    def purge_step(self) -> int | None:
-        """As it was given."""
-        return self._settings.purge_step
-
-    @property
-    def max_queue(self) -> int | None:
-        """As it was given; None is the default."""
-        return self._settings.max_queue
-
-    @property
-    def flush_secs(self) -> float | None:
-        """As it was given, in seconds; None is the default of the storage."""
-        return self._settings.flush_secs
-
-    @property
-    def filename_suffix(self) -> str:
-        """As it was given."""
-        return self._settings.filename_suffix
 
     @contextlib.contextmanager
     def use_metadata(self, *, global_step: Any = None, walltime: float | None = None) -> Iterator[SummaryWriter]:
@@ -274,21 +255,26 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close(CLOSE_SECS, failed=kind is not None)
+        self._failed = kind is not None
+        self.close()
 
     def __repr__(self) -> str:
         return f"SummaryWriter({sinks.without_user(self._settings.url)!r})"
 
-    def __getstate__(self) -> Settings:
-        """Keep the settings alone: a copy opens a file of its own when something is first added to it.
+    def __getstate__(self) -> tuple[Settings, dict[str, Any]]:
+        """Keep the settings, and what a subclass added: a copy opens a file of its own when something is first added.
 
         That first call is then its construction, and raises SinkError where the constructor would.
         """
-        return self._settings.for_copy()
+        settings = self._settings.for_copy()
+        bare = SummaryWriter.__new__(SummaryWriter)
+        bare.__setstate__((settings, {}))
+        return settings, {name: value for name, value in vars(self).items() if name not in vars(bare)}
 
-    def __setstate__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __setstate__(self, state: tuple[Settings, dict[str, Any]]) -> None:
+        self._settings, added = state
         self._reset()
+        vars(self).update(added)
 
 
 class FileWriter(EventMethods):
@@ -309,12 +295,14 @@ class FileWriter(EventMethods):
 
     def get_logdir(self) -> str:
         """Return the directory, as an absolute path or a URL."""
-        return self._writer.log_dir
+        return SummaryWriter.get_logdir(self._writer)
+
+    # Not what a subclass made of them, which may come back here.
 
     def flush(self, timeout: float | None = None) -> bool:
         """As `SummaryWriter.flush`."""
-        return self._writer.flush(timeout)
+        return SummaryWriter.flush(self._writer, timeout)
 
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """As `SummaryWriter.close`."""
-        self._writer.close(timeout)
+        SummaryWriter.close(self._writer, timeout)

@@ -26,6 +26,7 @@ class ChartMethods(ScalarMethods):
         self._trial_metrics: set[str] = set()  # tags of the run itself that come from add_hparams
         self._trial_curves: set[str] = set()  # tags that do not, and were told
         self._trial_numbers = itertools.count(1)
+        self._failed = False  # whether the `with` block of the run was left by an exception
 
     def add_pr_curve(
         self,
@@ -218,7 +219,7 @@ class ChartMethods(ScalarMethods):
                 self._add_all("hparams", starts, "hyper-parameter", step, None, bounded=False)
         finally:
             # Also when strict raises here what an earlier call came upon.
-            self.add_metrics(metrics, step)
+            self._add_metrics(metrics, step, None)
 
     def _without_curves(self, metrics: Mapping[str, float]) -> dict[str, float]:
         """Leave out metrics whose tags were used by other calls: they have points at steps."""
@@ -251,11 +252,11 @@ class ChartMethods(ScalarMethods):
             raise ValueError(f"run_name must name a directory below {where!r}, got {_summary.shown(asked)}")
         return "/".join(parts) or None
 
-    def _end_trial(self, *, failed: bool) -> None:
+    def _end_trial(self) -> None:
         """Say how the run ended, if it has a row: behind all else, room in the queue or not."""
         if self._trial and self._worker is not None and not self._closed:
             wall_time = self._wall_time(None, "hparams")
-            end = _summary.trial_end(failed=failed, end_time=wall_time)
+            end = _summary.trial_end(failed=self._failed, end_time=wall_time)
             self._queue.entries.append(Pending(end, 0, wall_time))
 
     # -- custom scalars
