@@ -9,6 +9,7 @@ Over 300 lines: a third of them say what the constructor's arguments mean.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Iterator, Mapping
 from types import TracebackType
@@ -30,6 +31,7 @@ from tbwriter._queue import OnFull
 from tbwriter._settings import CLOSE_SECS, Settings, as_timeout, directory
 from tbwriter._stats import WriterStats
 from tbwriter.errors import WriterClosedError
+from tbwriter.reader import points_of
 
 _log = get_logger(__name__)
 
@@ -192,6 +194,30 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         else:
             self._worker.close(CLOSE_SECS if seconds is None else seconds)
 
+    def export_scalars_to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write what `add_scalars` stored into a JSON file, as tensorboardX does; read back, not kept in memory.
+
+        The file holds `{"<directory>/<main_tag>/<key>": [[wall time, step, value], ...]}`, with the points of earlier
+        sessions in this directory; NaN and infinities are texts. What storage has not taken yet is left out, and said.
+
+        Args:
+            path: of the file; one that is there is replaced.
+
+        Raises:
+            OSError: the file cannot be written, or stored points cannot be read.
+        """
+        if not self.flush():
+            _log.warning("%s: what is not stored yet is not in the export", sinks.without_user(self._settings.url))
+        curves = {
+            f"{self._settings.url}/{main_tag}/{key}": points_of(
+                sinks.join(self._settings.url, *name.split("/")), main_tag, self._settings.storage_options
+            )
+            for (name, main_tag), key in list(self._compared.items())
+            if self._settings.write_to_disk
+        }
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(curves, file, allow_nan=False)
+
     def stats(self) -> WriterStats:
         """Return the writer's counters."""
         if self._worker is None:
@@ -292,6 +318,11 @@ class FileWriter(EventMethods):
 
     def _defaults(self) -> tuple[int | None, float | None]:
         return self._writer._default_step, self._writer._default_walltime
+
+    @property
+    def event_writer(self) -> FileWriter:
+        """What torch's FileWriter keeps below itself: this one, as it takes raw Events too."""
+        return self
 
     def get_logdir(self) -> str:
         """Return the directory, as an absolute path or a URL."""

@@ -50,6 +50,7 @@ class Adding:
         self._plain: dict[str, None] = {}  # tags of scalars that need no second look
         self._groups: dict[tuple[str, ...], Group] = {}  # tags, all plain, that came together in add_metrics
         self._described: dict[str, tuple[str, str]] = {}  # tag -> display name, description
+        self._compared: dict[tuple[str, str], str] = {}  # sub-run and main tag of add_scalars -> key
         self._told: set[str] = set()  # tags about whose values something was said
         self._default_step: int | None = None  # see use_metadata
         self._default_walltime: float | None = None

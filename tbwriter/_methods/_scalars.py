@@ -225,6 +225,7 @@ class ScalarMethods(Adding):
                 raise ValueError(f"tag {shown}: a key must make the name of a directory, got {got}")
             number = _summary.as_scalar(value, f"{main_tag}/{key}", self._told)
             items.append(SubRun(name, (main_tag, number, step, wall_time)))
+            self._compared[name, main_tag] = key
         self._put_all(items)
 
     def _put_scalar(self, scalar: Scalar) -> None:
