@@ -125,6 +125,7 @@ class Worker:
         self._wake = False
         self._requests: list[_Request] = []
         self._closing = False
+        self._over = False  # the thread has done all that it will do
         self._close_by = 0.0
         self._progress = 0  # grows whenever the worker gets on
         self._unraised: OSError | None = None  # for strict
@@ -341,8 +342,12 @@ class Worker:
             return  # the call that a signal handler interrupts ends it, or else the exit
         ours = self._is_ours() and thread is not threading.current_thread()
         if thread is not None and ours and not self._hangs:
-            thread.join(min(timeout, _FOREVER_SECS) + _GRACE_SECS)
-            if thread.is_alive():
+            # Not by thread.join: one that Ctrl-C interrupts lets Python 3.10 to 3.12 take the thread for ended.
+            with self._lock:
+                over = self._cond.wait_for(lambda: self._over, min(timeout, _FOREVER_SECS) + _GRACE_SECS)
+            if over:
+                thread.join(_GRACE_SECS)
+            else:
                 self._hangs = True
                 reason = "encoding takes longer than close waits" if self._runs.encoding else "storage hangs"
                 _log.error("%s: %s; closed with %d values not stored", self._runs.path, reason, self.stats().queued)
@@ -374,6 +379,14 @@ class Worker:
     # -- the worker's thread
 
     def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            with self._lock:
+                self._over = True
+                self._cond.notify_all()
+
+    def _work(self) -> None:
         while True:
             with self._lock:
                 if not self._wake:
