@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
+
 from tbwriter import _record, _summary, sinks
 from tbwriter._entries import Entry, GraphEvent, Pending, Series
 from tbwriter._logger import get_logger
@@ -183,7 +185,8 @@ class EventFile:
             if part.pending:
                 self.encoding_since = time.monotonic()
                 try:
-                    record, described = self._encode(part.pending)
+                    with np.errstate(all="ignore"):  # without a thread of ours the user's own np.seterr holds here
+                        record, described = self._encode(part.pending)
                 except Exception as exc:  # one summary must not end the writer
                     self._drop(self._parts.popleft(), exc)
                     continue

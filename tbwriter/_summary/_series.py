@@ -42,7 +42,7 @@ def as_series(tag: str, values: Any, steps: Any, wall_times: Any, *, now: float,
         TypeError, ValueError: as in `SummaryWriter.add_scalar_series`.
     """
     numbers = as_array(values, tag)
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         stored = numbers.astype(np.float32)
     if tag not in told and stored.size:
         overflow = np.isinf(stored) & np.isfinite(numbers)

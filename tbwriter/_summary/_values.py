@@ -229,7 +229,7 @@ def as_scalar(value: Any, tag: str, told: set[str]) -> float:
     number = _to_float(exact, tag)
     if -EXACT_INT <= number <= EXACT_INT or math.isnan(number):
         return number
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         stored = float(np.float32(number))
     if tag not in told and stored != exact:
         what = None
