@@ -140,14 +140,14 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             spool_dir=spool_dir,
             shipper=shipper,
         )
-        self._reset()
+        self._begin_anew()
         if write_to_disk:
-            self._begin(self._open())
+            self._begin(self._open_worker())
 
     # -- the writer itself
 
-    def _reset(self) -> None:
-        super()._reset()
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
         # Plain attributes, as torch's: a subclass may set them.
         settings = self._settings
         self.log_dir = self.logdir = settings.url
@@ -165,13 +165,13 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         Returns:
             Whether it is. False says that storage fails or is slow; the data is kept and tried again.
         """
-        return self._flush(None, timeout)
+        return self._flush_at(None, timeout)
 
     def sync(self, timeout: float | None = None) -> bool:
         """Wait until all that was added before survives a failure of the machine; see `flush`."""
-        return self._flush(sinks.Durability.REMOTE, timeout)
+        return self._flush_at(sinks.Durability.REMOTE, timeout)
 
-    def _flush(self, level: sinks.Durability | None, timeout: float | None) -> bool:
+    def _flush_at(self, level: sinks.Durability | None, timeout: float | None) -> bool:
         timeout = as_timeout(timeout)
         return self._opening.is_over if self._worker is None else self._worker.flush(level, timeout)
 
@@ -299,7 +299,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
 
     def __setstate__(self, state: tuple[Settings, dict[str, Any]]) -> None:
         self._settings, added = state
-        self._reset()
+        self._begin_anew()
         vars(self).update(added)
 
 

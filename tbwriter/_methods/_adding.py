@@ -44,7 +44,7 @@ class Adding:
 
     _settings: Settings
 
-    def _reset(self) -> None:
+    def _begin_anew(self) -> None:
         """Begin as a writer that has added nothing; also in a copy that was pickled."""
         self._kinds: dict[str, str] = {}  # stored tag -> kind
         self._plain: dict[str, None] = {}  # tags of scalars that need no second look
@@ -61,14 +61,14 @@ class Adding:
         self._worker: Worker | None = None
         self._queue = UNOPENED if self._settings.write_to_disk else _NOWHERE
 
-    def _open(self) -> Worker:
+    def _open_worker(self) -> Worker:
         return self._settings.open(owner=self)
 
     def _begin(self, worker: Worker) -> None:
         self._worker = worker
         self._queue = worker.queue
 
-    def _step(self, step: Any, tag: str) -> int:
+    def _step_of(self, step: Any, tag: str) -> int:
         return _summary.as_step(self._default_step if step is None else step, tag)
 
     def _wall_time(self, walltime: float | None, tag: str) -> float:
@@ -112,7 +112,7 @@ class Adding:
 
         `tag` is the user's, for messages; a stored one may be longer.
         """
-        step = self._step(step, tag)
+        step = self._step_of(step, tag)
         wall_time = self._wall_time(walltime, tag)
         for summary in summaries:
             self._check_kind(summary.tag, kind)
@@ -146,7 +146,7 @@ class Adding:
                 raise WriterClosedError
             if not self._settings.write_to_disk:
                 return
-            self._opening.put((item, size, values), self._open, self._begin)
+            self._opening.put((item, size, values), self._open_worker, self._begin)
             if self._closed and self._worker is not None:
                 self._worker.start_closing(CLOSE_SECS)  # what closed it found nothing to close
             return

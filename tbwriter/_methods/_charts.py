@@ -19,8 +19,8 @@ _log = get_logger(__name__)
 class ChartMethods(ScalarMethods):
     """PR curves, meshes, hyper-parameters, custom scalars."""
 
-    def _reset(self) -> None:
-        super()._reset()
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
         self._layout = _summary.Layout()
         self._trial: dict[str, dict[str, _summary.HParam]] = {}  # "" -> the hyper-parameters of the run itself
         self._trial_metrics: set[str] = set()  # tags of the run itself that come from add_hparams
@@ -187,7 +187,7 @@ class ChartMethods(ScalarMethods):
         """
         hparams = _summary.check_hparams(hparam_dict)
         metrics = self._checked_metrics(metric_dict, "metric_dict")
-        step = self._step(global_step, "hparams")
+        step = self._step_of(global_step, "hparams")
         wall_time = self._wall_time(None, "hparams")
         starts = [_summary.trial_start(hparams, wall_time)]
         if hparam_domain_discrete is not None and (

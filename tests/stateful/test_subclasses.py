@@ -86,3 +86,18 @@ def test_a_method_of_a_subclass_that_means_something_else_is_not_called_by_other
         writer.add_hparams({"rate": 0.1}, {"score": 1.0})
     assert scalars(tmp_path, "train/loss") == [(1, 2.0)]
     assert scalars(tmp_path, "score") == [(0, 1.0)]
+
+
+@pytest.mark.parametrize("name", ["_step", "_open", "_flush", "_reset", "_epoch", "_lock", "_writer", "_tags"])
+def test_a_subclass_may_have_usual_private_names(tmp_path, name):
+    class Private(SummaryWriter):
+        def __init__(self, logdir):
+            setattr(self, name, 0)
+            super().__init__(logdir)
+            setattr(self, name, 1)
+
+    with Private(tmp_path) as writer:
+        writer.add_scalar("a", 1.0, getattr(writer, name))
+        writer.add_text("t", "text", 1)
+        assert writer.flush()
+    assert scalars(tmp_path, "a") == [(1, 1.0)]
