@@ -7,7 +7,6 @@ harmless when a training begins. And a kernel that does not exist is found out l
 """
 
 import contextlib
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,11 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from mindspore import mint, ops
 
+from tbwriter._logger import get_logger
+
 Array = npt.NDArray[np.float32]
 
 _MOST_STACKED = 64  # scalars in one operator
 _FEW_STACKED = 8
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _stack = ops.Stack()
 _concat = ops.Concat()

@@ -1,6 +1,5 @@
 """Put the gradient tap into a train cell where that is sound, and take it out again."""
 
-import logging
 import os
 import re
 import weakref
@@ -15,6 +14,7 @@ from mindspore.ops import Primitive
 
 from msbridge._learning_rate import Constant, harmless, rates, step_count
 from msbridge._tap import GradTap, LossTap
+from tbwriter._logger import get_logger
 
 _RING_STEPS = 1024  # 4 KiB; the ring of a sink longer than this is as long as the sink, up to _MAX_RING_STEPS
 _MAX_RING_STEPS = 1 << 18
@@ -23,7 +23,7 @@ _SPARSE = frozenset({"SparseGatherV2", "EmbeddingLookup"})  # operators
 # The taps that were ever put into a cell: a graph that was compiled with a tap runs it for as long as it lives.
 _taps: "weakref.WeakKeyDictionary[Any, list[GradTap]]" = weakref.WeakKeyDictionary()
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class NoTapError(Exception):

@@ -6,7 +6,6 @@ that writes nothing, or can write no more, still takes part. What every rank mus
 """
 
 import functools
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -16,13 +15,14 @@ from mindspore import Tensor, communication, ops
 
 from msbridge._device import Array, Transfer, is_tensor, to_scalar
 from msbridge._run import Rank
+from tbwriter._logger import get_logger
 
 Reduction = Literal["mean", "min", "max", "argmax"]
 REDUCED_TAGS = ("train/loss", "train/step_time", "train/samples_per_sec", "train/tokens_per_sec")
 
 _NAMES = {"argmax": "argmax_rank"}
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def check_reduce(reduce: Sequence[Reduction]) -> tuple[Reduction, ...]:

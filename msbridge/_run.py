@@ -1,7 +1,6 @@
 """Where a run stands among ranks and steps."""
 
 import errno
-import logging
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -9,13 +8,15 @@ from typing import Any, Literal
 
 from mindspore import communication
 
+from tbwriter._logger import get_logger
+
 Ranks = Literal["all", "first", "last"] | Collection[int] | Callable[[int], bool]
 
 # Launchers by age: msrun and Ascend's hccl tools, Open MPI, torchrun-like, SLURM.
 _RANK_VARIABLES = ("RANK_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK", "SLURM_PROCID")
 _SIZE_VARIABLES = ("RANK_SIZE", "MS_WORKER_NUM", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE", "SLURM_NTASKS")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True)

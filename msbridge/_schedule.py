@@ -1,10 +1,11 @@
 """Which steps are collected: a number, a schedule by step, or a callable."""
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+
+from tbwriter._logger import get_logger
 
 CollectFreq = int | Mapping[int, int] | Callable[[int], bool | int]
 """Every n steps; `{0: 1, 1000: 50}`, the frequency from a step on; or a callable that is given the step and answers
@@ -12,7 +13,7 @@ with yes or no, or with the frequency at that step."""
 
 _FALLBACK_FREQ = 10  # what a callable that fails is replaced with: the default of the callback
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Schedule:

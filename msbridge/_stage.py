@@ -1,6 +1,5 @@
 """Ask the collectors, and write what they answer."""
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,9 @@ from msbridge._schedule import Schedule
 from msbridge._tape import Series
 from msbridge.collectors._base import Collector, Context, History, NotGivenError, Training, Value, Write, overrides
 from tbwriter import SummaryWriter, TBWriterError
+from tbwriter._logger import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass

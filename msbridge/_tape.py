@@ -1,6 +1,5 @@
 """Read a tap's ring: which of its values belong to which steps."""
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,8 +8,9 @@ import numpy.typing as npt
 
 from msbridge._device import Array, Transfer, copied
 from msbridge._tap import Ring
+from tbwriter._logger import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True)

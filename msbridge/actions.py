@@ -9,7 +9,6 @@ A rule sees every step's loss, learning rate and gradient norm, once they have c
 `flush_secs` and a collection after the step.
 """
 
-import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +17,10 @@ from mindspore import Parameter, Tensor, ops
 
 from msbridge._learning_rate import rates
 from msbridge._schedule import CollectFreq, Schedule
+from tbwriter._logger import get_logger
 from tbwriter.watch import Alert
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass

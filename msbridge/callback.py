@@ -4,7 +4,6 @@ Over 300 lines: one class, whose docstring is the reference that users read.
 """
 
 import functools
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
@@ -22,6 +21,7 @@ from msbridge._training import WatchedTraining
 from msbridge.actions import Bound, TrainingAction
 from msbridge.collectors import Collector, HyperParameters, Value, default_collectors
 from tbwriter import SinkError, SummaryWriter
+from tbwriter._logger import get_logger
 from tbwriter.sinks import normalise
 from tbwriter.watch import Rule, Watch
 
@@ -32,7 +32,7 @@ _MOST_TRANSFER_SECS = 4.0  # without `flush_secs`, where the machine is so busy 
 
 _taken: set[str] = set()  # directories, with ranks, into which a callback of this process writes now
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
 

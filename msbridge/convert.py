@@ -11,7 +11,6 @@ of the data set becomes a text; a loss landscape a picture, with its numbers und
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,10 +21,11 @@ import numpy as np
 from msbridge import _foreign
 from msbridge._converted import Converted, Damaged
 from tbwriter import SummaryWriter, _tree, read_records, sinks
+from tbwriter._logger import get_logger
 
 __all__ = ["Conversion", "Converted", "Damaged", "convert"]
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _LINEAGE = "_lineage"
 
 

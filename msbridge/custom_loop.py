@@ -8,7 +8,6 @@ curves.step(loss=loss, grads=grads, inputs=inputs)
 """
 
 import contextlib
-import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -24,8 +23,9 @@ from msbridge._schedule import CollectFreq
 from msbridge._tap import half_square_sum
 from msbridge.callback import TensorBoardCallback
 from msbridge.collectors import Value
+from tbwriter._logger import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Monitor:

@@ -8,7 +8,6 @@ Importing this module registers `TensorBoardMonitor`. With `run_mindformer.py`, 
 directory that `--register_path` names.
 """
 
-import logging
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -20,10 +19,11 @@ from mindformers.utils import tensorboard
 
 import tbwriter
 from msbridge.callback import TensorBoardCallback
+from tbwriter._logger import get_logger
 
 __all__ = ["TensorBoardMonitor", "Writer", "install"]
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Writer(tbwriter.SummaryWriter):

@@ -15,7 +15,6 @@ understood together.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import threading
 import time
@@ -24,6 +23,7 @@ from collections.abc import Callable, Sequence
 from tbwriter import _live
 from tbwriter._entries import Item, Scalars, pack_floats, size_of, step_of
 from tbwriter._event_file import Shipment
+from tbwriter._logger import get_logger
 from tbwriter._outage import Outage
 from tbwriter._queue import EntryQueue, OnFull
 from tbwriter._runs import Runs, SubRunError
@@ -31,7 +31,7 @@ from tbwriter._stats import WriterStats
 from tbwriter.errors import SinkError, WriterClosedError
 from tbwriter.sinks import Durability
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 # The worker encodes so many entries at a time and then sleeps for a moment: sleeping gives up the GIL, which another
 # thread would else have to ask for, and wait for up to sys.getswitchinterval() (5 ms). 256 entries take 0.1 ms.
@@ -125,6 +125,7 @@ class Worker:
         self._wake = False
         self._requests: list[_Request] = []
         self._closing = False
+        self._over = False  # the thread has done all that it will do
         self._close_by = 0.0
         self._progress = 0  # grows whenever the worker gets on
         self._unraised: OSError | None = None  # for strict
@@ -341,8 +342,12 @@ class Worker:
             return  # the call that a signal handler interrupts ends it, or else the exit
         ours = self._is_ours() and thread is not threading.current_thread()
         if thread is not None and ours and not self._hangs:
-            thread.join(min(timeout, _FOREVER_SECS) + _GRACE_SECS)
-            if thread.is_alive():
+            # Not by thread.join: one that Ctrl-C interrupts lets Python 3.10 to 3.12 take the thread for ended.
+            with self._lock:
+                over = self._cond.wait_for(lambda: self._over, min(timeout, _FOREVER_SECS) + _GRACE_SECS)
+            if over:
+                thread.join(_GRACE_SECS)
+            else:
                 self._hangs = True
                 reason = "encoding takes longer than close waits" if self._runs.encoding else "storage hangs"
                 _log.error("%s: %s; closed with %d values not stored", self._runs.path, reason, self.stats().queued)
@@ -374,6 +379,14 @@ class Worker:
     # -- the worker's thread
 
     def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            with self._lock:
+                self._over = True
+                self._cond.notify_all()
+
+    def _work(self) -> None:
         while True:
             with self._lock:
                 if not self._wake:

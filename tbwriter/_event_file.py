@@ -8,21 +8,23 @@ Over 300 lines: what a file holds, what waits and when the next file begins are 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
+
 from tbwriter import _record, _summary, sinks
 from tbwriter._entries import Entry, GraphEvent, Pending, Series
+from tbwriter._logger import get_logger
 from tbwriter._naming import file_name, second_of, session_starts
 from tbwriter._parts import Part, PartEncoder, left_out_values, series_records
 from tbwriter._wall_times import WallTimes
 from tbwriter.errors import RecordTooLargeError, SegmentLostError
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _T = TypeVar("_T")
 
 # One write: small enough that a slow disk is felt soon, large enough that a flush is one system call.
@@ -183,7 +185,8 @@ class EventFile:
             if part.pending:
                 self.encoding_since = time.monotonic()
                 try:
-                    record, described = self._encode(part.pending)
+                    with np.errstate(all="ignore"):  # without a thread of ours the user's own np.seterr holds here
+                        record, described = self._encode(part.pending)
                 except Exception as exc:  # one summary must not end the writer
                     self._drop(self._parts.popleft(), exc)
                     continue

@@ -11,10 +11,14 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Iterable
 from typing import Protocol
 
 EXIT_SECS = 10.0
 """The longest time that an exit of the process waits for storage, over all writers."""
+
+HURRIED_SECS = 2.0
+"""The same after a Ctrl-C that comes during that."""
 
 
 class Closable(Protocol):
@@ -81,6 +85,13 @@ def _close_all() -> None:
     deadline = time.monotonic() + EXIT_SECS
     for worker in workers:
         worker.start_closing(EXIT_SECS)
+    try:
+        _finish(workers, deadline)
+    except KeyboardInterrupt:  # often pressed twice, and the second comes here; the next one ends the wait
+        _finish(workers, min(deadline, time.monotonic() + HURRIED_SECS))
+
+
+def _finish(workers: Iterable[Closable], deadline: float) -> None:
     for worker in workers:
         worker.finish_closing(max(0.0, deadline - time.monotonic()))
 

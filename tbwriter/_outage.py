@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 
-_log = logging.getLogger(__name__)
+from tbwriter._logger import get_logger
+
+_log = get_logger(__name__)
 
 _FIRST_PAUSE_SECS = 0.1
 _MAX_PAUSE_SECS = 30.0

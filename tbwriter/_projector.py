@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tbwriter import _summary, sinks
+from tbwriter._logger import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _READ_SECS = 2.0
 

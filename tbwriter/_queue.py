@@ -8,7 +8,6 @@ common path takes no lock; the counts of large entries are guarded by the condit
 from __future__ import annotations
 
 import itertools
-import logging
 import threading
 import time
 from collections import deque
@@ -16,9 +15,10 @@ from collections.abc import Callable
 from typing import Literal
 
 from tbwriter._entries import Item, values_of
+from tbwriter._logger import get_logger
 from tbwriter.errors import QueueFullError
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 OnFull = Literal["block", "drop", "raise"]
 

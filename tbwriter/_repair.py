@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from collections import Counter, defaultdict
@@ -11,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tbwriter import _preflight, _rewrite, _scan, _summary, _tree, sinks
+from tbwriter._logger import get_logger
 from tbwriter._scanned import RunScan, TagScan
 from tbwriter._summary import RawEvent, RawValue
 from tbwriter._tree import Directory, Found
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 SCALARS_OF_BOTH = ("simple_value", "DT_FLOAT 0")
 """The forms in which both of TensorBoard's readers show a scalar; the data server shows no other."""

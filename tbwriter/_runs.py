@@ -6,7 +6,6 @@ Over 300 lines: what all three hold, store and lose is one account.
 from __future__ import annotations
 
 import errno
-import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -15,6 +14,7 @@ from typing import Any
 from tbwriter import _summary, sinks
 from tbwriter._entries import SUB_RUN_BYTES, Entry, Item, Points, SubRun
 from tbwriter._event_file import EventFile, Place, Shipment
+from tbwriter._logger import get_logger
 from tbwriter._projector import Projector
 
 # Sub-runs beyond this many give their file handle back after each flush.
@@ -33,7 +33,7 @@ _TOO_MANY_OPEN = frozenset({errno.EMFILE, errno.ENFILE})
 
 _LONGEST_ENCODING_SECS = 60.0
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class SubRunError(OSError):

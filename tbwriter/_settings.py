@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import errno
-import logging
 import math
 import os
 import time
@@ -18,6 +17,7 @@ import numpy as np
 from tbwriter import _live, sinks
 from tbwriter._async import Worker
 from tbwriter._event_file import Place
+from tbwriter._logger import get_logger
 from tbwriter._naming import host_name
 from tbwriter._queue import MIN_BYTES, OnFull
 from tbwriter._runs import Runs
@@ -25,7 +25,7 @@ from tbwriter._summary import as_number, check_text, describe
 from tbwriter.errors import SinkError
 from tbwriter.sinks import Shipper
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _DEFAULT_QUEUE = 250_000
 _MAX_RANK = 2**31 - 1

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
+from tbwriter._logger import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 # Of two threads the one that read the clock later may be the first to add: the other one may have waited for room.
 _OVERTAKEN_SECS = 60.0

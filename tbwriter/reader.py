@@ -6,19 +6,20 @@ stand. Damage is stepped over and reported, it never ends the reading. Memory st
 
 from __future__ import annotations
 
-import logging
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tbwriter import _record, _summary, sinks
+from tbwriter._logger import get_logger
 from tbwriter._record import Record
 from tbwriter._summary import Event, Value
 from tbwriter.errors import CorruptRecordError, TruncatedRecordError
 
 __all__ = ["Event", "Fault", "FileReport", "Record", "Report", "Value", "read_events", "read_records", "verify"]
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def read_events(
@@ -53,6 +54,26 @@ def read_events(
                     if strict:
                         raise error from exc
                     _log.warning("%s; going on behind it", error)
+
+
+def points_of(
+    directory: str, tag: str, storage_options: Mapping[str, Any] | None
+) -> list[tuple[float, int, float | str]]:
+    """Return (wall time, step, value) of one scalar of a run; what JSON has no number for is a text.
+
+    Raises:
+        OSError: the run cannot be read.
+    """
+    options = storage_options if "://" in directory else None
+    try:
+        return [
+            (event.wall_time, event.step, number if math.isfinite(number) else str(number))
+            for event in read_events(directory, storage_options=options)
+            for value in event.values
+            if value.tag == tag and (number := value.scalar()) is not None
+        ]
+    except FileNotFoundError:  # nothing of it is stored yet
+        return []
 
 
 def read_records(

@@ -18,12 +18,13 @@ from __future__ import annotations
 import bisect
 import fnmatch
 import itertools
-import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from tbwriter._logger import get_logger
 
 if TYPE_CHECKING:
     from tbwriter.writer import SummaryWriter
@@ -34,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 _MOST_ALERTS = 1000
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True)

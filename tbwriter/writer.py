@@ -9,7 +9,7 @@ Over 300 lines: a third of them say what the constructor's arguments mean.
 from __future__ import annotations
 
 import contextlib
-import logging
+import json
 import os
 from collections.abc import Iterator, Mapping
 from types import TracebackType
@@ -17,6 +17,7 @@ from typing import Any
 
 from tbwriter import _summary, sinks
 from tbwriter._entries import Raw, RawSummary, size_of
+from tbwriter._logger import get_logger
 from tbwriter._methods import (
     UNOPENED,
     ArrayMethods,
@@ -30,8 +31,9 @@ from tbwriter._queue import OnFull
 from tbwriter._settings import CLOSE_SECS, Settings, as_timeout, directory
 from tbwriter._stats import WriterStats
 from tbwriter.errors import WriterClosedError
+from tbwriter.reader import points_of
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
@@ -79,6 +81,10 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             `~/.local/state/tbwriter/spool`. Local storage does not use it.
         shipper: "process" starts a small process that ships what is left in the spool when this one was killed; without
             it the next run with this URL does, or `tbwriter ship`.
+
+    Attributes:
+        log_dir: the directory, as an absolute path or a URL; `logdir` is tensorboardX's name of it.
+        purge_step: as it was given, like `max_queue`, `flush_secs` and `filename_suffix`; None is the default.
 
     Raises:
         SinkError: the directory or the first file cannot be created; an object store's bucket or key is wrong. A store
@@ -134,11 +140,21 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             spool_dir=spool_dir,
             shipper=shipper,
         )
-        self._reset()
+        self._begin_anew()
         if write_to_disk:
-            self._begin(self._open())
+            self._begin(self._open_worker())
 
     # -- the writer itself
+
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
+        # Plain attributes, as torch's: a subclass may set them.
+        settings = self._settings
+        self.log_dir = self.logdir = settings.url
+        self.purge_step = settings.purge_step
+        self.max_queue = settings.max_queue
+        self.flush_secs = settings.flush_secs
+        self.filename_suffix = settings.filename_suffix
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until all that was added before is visible to other processes; for an object store, in the store.
@@ -149,13 +165,13 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         Returns:
             Whether it is. False says that storage fails or is slow; the data is kept and tried again.
         """
-        return self._flush(None, timeout)
+        return self._flush_at(None, timeout)
 
     def sync(self, timeout: float | None = None) -> bool:
         """Wait until all that was added before survives a failure of the machine; see `flush`."""
-        return self._flush(sinks.Durability.REMOTE, timeout)
+        return self._flush_at(sinks.Durability.REMOTE, timeout)
 
-    def _flush(self, level: sinks.Durability | None, timeout: float | None) -> bool:
+    def _flush_at(self, level: sinks.Durability | None, timeout: float | None) -> bool:
         timeout = as_timeout(timeout)
         return self._opening.is_over if self._worker is None else self._worker.flush(level, timeout)
 
@@ -167,10 +183,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
                 store it stays in the spool, and the log says where.
         """
         seconds = as_timeout(timeout)
-        self._close(CLOSE_SECS if seconds is None else seconds, failed=False)
-
-    def _close(self, timeout: float, *, failed: bool) -> None:
-        self._end_trial(failed=failed)
+        self._end_trial()
         self._closed = True
         if self._worker is None:
             self._queue = UNOPENED  # where everything is refused
@@ -179,7 +192,31 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
                 where = sinks.without_user(self._settings.url)
                 _log.error("%s: closed with %d values not stored: no event file could be created", where, lost)
         else:
-            self._worker.close(timeout)
+            self._worker.close(CLOSE_SECS if seconds is None else seconds)
+
+    def export_scalars_to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write what `add_scalars` stored into a JSON file, as tensorboardX does; read back, not kept in memory.
+
+        The file holds `{"<directory>/<main_tag>/<key>": [[wall time, step, value], ...]}`, with the points of earlier
+        sessions in this directory; NaN and infinities are texts. What storage has not taken yet is left out, and said.
+
+        Args:
+            path: of the file; one that is there is replaced.
+
+        Raises:
+            OSError: the file cannot be written, or stored points cannot be read.
+        """
+        if not self.flush():
+            _log.warning("%s: what is not stored yet is not in the export", sinks.without_user(self._settings.url))
+        curves = {
+            f"{self._settings.url}/{main_tag}/{key}": points_of(
+                sinks.join(self._settings.url, *name.split("/")), main_tag, self._settings.storage_options
+            )
+            for (name, main_tag), key in list(self._compared.items())
+            if self._settings.write_to_disk
+        }
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(curves, file, allow_nan=False)
 
     def stats(self) -> WriterStats:
         """Return the writer's counters."""
@@ -187,13 +224,8 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             return WriterStats(self._opening.queued, 0, self._opening.dropped, 0, 0, None, 0.0)
         return self._worker.stats()
 
-    @property
-    def log_dir(self) -> str:
-        """The directory, as an absolute path or a URL."""
-        return self._settings.url
-
     def get_logdir(self) -> str:
-        """Return `log_dir`."""
+        """Return the directory, as an absolute path or a URL."""
         return self._settings.url
 
     @property
@@ -204,7 +236,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
     @property
     def all_writers(self) -> dict[str, FileWriter] | None:
         """The file writers by directory: one, as sub-runs have no writers of their own; None after `close`."""
-        return None if self._closed else {self.log_dir: FileWriter(self)}
+        return None if self._closed else {self._settings.url: FileWriter(self)}
 
     def _get_file_writer(self) -> FileWriter:
         """As torch's and tensorboardX's: Lightning's loggers, and others, add Summaries of their own through it.
@@ -215,31 +247,6 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         if self._closed:
             raise WriterClosedError
         return FileWriter(self)
-
-    @property
-    def logdir(self) -> str:
-        """As `log_dir`; tensorboardX's name for it."""
-        return self._settings.url
-
-    @property
-    def purge_step(self) -> int | None:
-        """As it was given."""
-        return self._settings.purge_step
-
-    @property
-    def max_queue(self) -> int | None:
-        """As it was given; None is the default."""
-        return self._settings.max_queue
-
-    @property
-    def flush_secs(self) -> float | None:
-        """As it was given, in seconds; None is the default of the storage."""
-        return self._settings.flush_secs
-
-    @property
-    def filename_suffix(self) -> str:
-        """As it was given."""
-        return self._settings.filename_suffix
 
     @contextlib.contextmanager
     def use_metadata(self, *, global_step: Any = None, walltime: float | None = None) -> Iterator[SummaryWriter]:
@@ -274,21 +281,26 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close(CLOSE_SECS, failed=kind is not None)
+        self._failed = kind is not None
+        self.close()
 
     def __repr__(self) -> str:
         return f"SummaryWriter({sinks.without_user(self._settings.url)!r})"
 
-    def __getstate__(self) -> Settings:
-        """Keep the settings alone: a copy opens a file of its own when something is first added to it.
+    def __getstate__(self) -> tuple[Settings, dict[str, Any]]:
+        """Keep the settings, and what a subclass added: a copy opens a file of its own when something is first added.
 
         That first call is then its construction, and raises SinkError where the constructor would.
         """
-        return self._settings.for_copy()
+        settings = self._settings.for_copy()
+        bare = SummaryWriter.__new__(SummaryWriter)
+        bare.__setstate__((settings, {}))
+        return settings, {name: value for name, value in vars(self).items() if name not in vars(bare)}
 
-    def __setstate__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._reset()
+    def __setstate__(self, state: tuple[Settings, dict[str, Any]]) -> None:
+        self._settings, added = state
+        self._begin_anew()
+        vars(self).update(added)
 
 
 class FileWriter(EventMethods):
@@ -307,14 +319,21 @@ class FileWriter(EventMethods):
     def _defaults(self) -> tuple[int | None, float | None]:
         return self._writer._default_step, self._writer._default_walltime
 
+    @property
+    def event_writer(self) -> FileWriter:
+        """What torch's FileWriter keeps below itself: this one, as it takes raw Events too."""
+        return self
+
     def get_logdir(self) -> str:
         """Return the directory, as an absolute path or a URL."""
-        return self._writer.log_dir
+        return SummaryWriter.get_logdir(self._writer)
+
+    # Not what a subclass made of them, which may come back here.
 
     def flush(self, timeout: float | None = None) -> bool:
         """As `SummaryWriter.flush`."""
-        return self._writer.flush(timeout)
+        return SummaryWriter.flush(self._writer, timeout)
 
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """As `SummaryWriter.close`."""
-        self._writer.close(timeout)
+        SummaryWriter.close(self._writer, timeout)

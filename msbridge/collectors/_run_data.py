@@ -1,7 +1,6 @@
 """What a run has once: its graph and its hyper-parameters."""
 
 import json
-import logging
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -12,9 +11,10 @@ from msbridge._device import is_tensor
 from msbridge._graph_def import graph_def
 from msbridge._learning_rate import rates
 from msbridge.collectors._base import Collector, Context, NotGivenError, Training, Value, Write
+from tbwriter._logger import get_logger
 
 _HYPER_CONFIG = "MINDINSIGHT_HYPER_CONFIG"  # MindInsight's tuner passes hyper-parameters in it, as JSON
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class _OnceATraining(Collector):

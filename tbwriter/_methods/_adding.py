@@ -44,12 +44,13 @@ class Adding:
 
     _settings: Settings
 
-    def _reset(self) -> None:
+    def _begin_anew(self) -> None:
         """Begin as a writer that has added nothing; also in a copy that was pickled."""
         self._kinds: dict[str, str] = {}  # stored tag -> kind
         self._plain: dict[str, None] = {}  # tags of scalars that need no second look
         self._groups: dict[tuple[str, ...], Group] = {}  # tags, all plain, that came together in add_metrics
         self._described: dict[str, tuple[str, str]] = {}  # tag -> display name, description
+        self._compared: dict[tuple[str, str], str] = {}  # sub-run and main tag of add_scalars -> key
         self._told: set[str] = set()  # tags about whose values something was said
         self._default_step: int | None = None  # see use_metadata
         self._default_walltime: float | None = None
@@ -60,14 +61,14 @@ class Adding:
         self._worker: Worker | None = None
         self._queue = UNOPENED if self._settings.write_to_disk else _NOWHERE
 
-    def _open(self) -> Worker:
+    def _open_worker(self) -> Worker:
         return self._settings.open(owner=self)
 
     def _begin(self, worker: Worker) -> None:
         self._worker = worker
         self._queue = worker.queue
 
-    def _step(self, step: Any, tag: str) -> int:
+    def _step_of(self, step: Any, tag: str) -> int:
         return _summary.as_step(self._default_step if step is None else step, tag)
 
     def _wall_time(self, walltime: float | None, tag: str) -> float:
@@ -111,7 +112,7 @@ class Adding:
 
         `tag` is the user's, for messages; a stored one may be longer.
         """
-        step = self._step(step, tag)
+        step = self._step_of(step, tag)
         wall_time = self._wall_time(walltime, tag)
         for summary in summaries:
             self._check_kind(summary.tag, kind)
@@ -145,7 +146,7 @@ class Adding:
                 raise WriterClosedError
             if not self._settings.write_to_disk:
                 return
-            self._opening.put((item, size, values), self._open, self._begin)
+            self._opening.put((item, size, values), self._open_worker, self._begin)
             if self._closed and self._worker is not None:
                 self._worker.start_closing(CLOSE_SECS)  # what closed it found nothing to close
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -11,21 +10,23 @@ from typing import Any
 
 from tbwriter import _summary, sinks
 from tbwriter._entries import Entry, Pending, SubRun
+from tbwriter._logger import get_logger
 from tbwriter._methods._scalars import ScalarMethods
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class ChartMethods(ScalarMethods):
     """PR curves, meshes, hyper-parameters, custom scalars."""
 
-    def _reset(self) -> None:
-        super()._reset()
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
         self._layout = _summary.Layout()
         self._trial: dict[str, dict[str, _summary.HParam]] = {}  # "" -> the hyper-parameters of the run itself
         self._trial_metrics: set[str] = set()  # tags of the run itself that come from add_hparams
         self._trial_curves: set[str] = set()  # tags that do not, and were told
         self._trial_numbers = itertools.count(1)
+        self._failed = False  # whether the `with` block of the run was left by an exception
 
     def add_pr_curve(
         self,
@@ -186,7 +187,7 @@ class ChartMethods(ScalarMethods):
         """
         hparams = _summary.check_hparams(hparam_dict)
         metrics = self._checked_metrics(metric_dict, "metric_dict")
-        step = self._step(global_step, "hparams")
+        step = self._step_of(global_step, "hparams")
         wall_time = self._wall_time(None, "hparams")
         starts = [_summary.trial_start(hparams, wall_time)]
         if hparam_domain_discrete is not None and (
@@ -218,7 +219,7 @@ class ChartMethods(ScalarMethods):
                 self._add_all("hparams", starts, "hyper-parameter", step, None, bounded=False)
         finally:
             # Also when strict raises here what an earlier call came upon.
-            self.add_metrics(metrics, step)
+            self._add_metrics(metrics, step, None)
 
     def _without_curves(self, metrics: Mapping[str, float]) -> dict[str, float]:
         """Leave out metrics whose tags were used by other calls: they have points at steps."""
@@ -251,11 +252,11 @@ class ChartMethods(ScalarMethods):
             raise ValueError(f"run_name must name a directory below {where!r}, got {_summary.shown(asked)}")
         return "/".join(parts) or None
 
-    def _end_trial(self, *, failed: bool) -> None:
+    def _end_trial(self) -> None:
         """Say how the run ended, if it has a row: behind all else, room in the queue or not."""
         if self._trial and self._worker is not None and not self._closed:
             wall_time = self._wall_time(None, "hparams")
-            end = _summary.trial_end(failed=failed, end_time=wall_time)
+            end = _summary.trial_end(failed=self._failed, end_time=wall_time)
             self._queue.entries.append(Pending(end, 0, wall_time))
 
     # -- custom scalars

@@ -74,7 +74,7 @@ class GraphMethods(Adding):
         self._add_graph(_summary.Graph.of_onnx(graph))
 
     def _add_graph(self, graph: _summary.Graph) -> None:
-        event = GraphEvent(graph, self._step(None, "graph"), self._wall_time(None, "graph"))
+        event = GraphEvent(graph, self._step_of(None, "graph"), self._wall_time(None, "graph"))
         self._put(event, size_of(event))
 
     def add_embedding(
@@ -107,7 +107,7 @@ class GraphMethods(Adding):
             TypeError, ValueError: shapes, numbers or sizes do not fit. ImportError: there are images and Pillow is
                 missing. WriterClosedError: after `close`.
         """
-        step = self._step(global_step, tag)
+        step = self._step_of(global_step, tag)
         embedding = _summary.Embedding.of(
             tag, step, mat, labels=metadata, header=metadata_header, images=label_img, copy=copy
         )

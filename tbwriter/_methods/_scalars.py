@@ -88,7 +88,7 @@ class ScalarMethods(Adding):
         if display_name is not _NO_TEXT or description is not _NO_TEXT:
             names = _as_names(display_name, description)
         number = _summary.as_scalar(value, tag, self._told)
-        step = self._step(step, tag)
+        step = self._step_of(step, tag)
         wall_time = self._wall_time(walltime, tag)
         if not known:
             self._claim(tag, "scalar")
@@ -137,7 +137,7 @@ class ScalarMethods(Adding):
         self._check_open()
         metrics = self._checked_metrics(metrics)
         first_tag = next(iter(metrics), "")
-        step = self._step(step, first_tag)
+        step = self._step_of(step, first_tag)
         wall_time = self._wall_time(walltime, first_tag)
         self._claim_all(metrics)
         if metrics:
@@ -210,7 +210,7 @@ class ScalarMethods(Adding):
         """
         self._check_open()
         main_tag = _summary.check_tag(main_tag, "main_tag")
-        step = self._step(global_step, main_tag)
+        step = self._step_of(global_step, main_tag)
         wall_time = self._wall_time(walltime, main_tag)
         shown = _summary.shown(main_tag)
         if not isinstance(tag_scalar_dict, Mapping):
@@ -225,6 +225,7 @@ class ScalarMethods(Adding):
                 raise ValueError(f"tag {shown}: a key must make the name of a directory, got {got}")
             number = _summary.as_scalar(value, f"{main_tag}/{key}", self._told)
             items.append(SubRun(name, (main_tag, number, step, wall_time)))
+            self._compared[name, main_tag] = key
         self._put_all(items)
 
     def _put_scalar(self, scalar: Scalar) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tbwriter._logger import get_logger
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 from tbwriter._summary._values import as_argument, as_array
 from tbwriter._summary._words import describe, dtype_name, shown
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 PLUGIN = "audio"
 _SILENT_UINT8 = 128  # as in a WAV of 8 bits

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tbwriter._logger import get_logger
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 from tbwriter._summary._counting import RULES, Buckets, Edges, count, widened
 from tbwriter._summary._values import as_argument, as_array
 from tbwriter._summary._words import describe, shown
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 COUNT_NAMES = ("nan_count", "inf_count")
 """Below the tag of a histogram: the scalars that say how many values were NaN, and infinite."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tbwriter._logger import get_logger
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 from tbwriter._summary._values import as_array
 from tbwriter._summary._words import describe, shown
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 PLUGIN = "pr_curves"
 # Where nothing is predicted, precision is 0 instead of 0/0; TensorBoard's own value.
@@ -77,7 +77,7 @@ class PrCurve:
                 raise ValueError(f"tag {shown(tag)}: weights are {describe(weights)}, {wanted}") from exc
             factors = np.array(factors) if copy else factors
             # A count that is infinite as float32 is an error of TensorBoard's for the whole tag.
-            with np.errstate(over="ignore"):
+            with np.errstate(all="ignore"):
                 total = float(np.abs(factors[np.isfinite(factors)].astype(np.float64)).sum())
             if total > _FLOAT32_MAX:
                 raise ValueError(
@@ -187,7 +187,7 @@ class PrCurveRaw:
 
 def value(tag: str, data: npt.NDArray[np.float64], first: bool) -> pb.Summary.Value:
     """Return the Value of a curve of shape [6, thresholds]."""
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         out = pb.Summary.Value(tag=tag, tensor=_event.tensor(data.astype(np.float32)))
     if first:
         content = plugins.PrCurvePluginData(num_thresholds=data.shape[1]).SerializeToString()

@@ -215,7 +215,7 @@ class RawValue:
         number = self.number()
         if number is None:
             return False
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             single = float(np.float32(number))
         if math.isinf(single) and not math.isinf(number):
             return False

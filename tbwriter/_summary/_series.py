@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tbwriter._logger import get_logger
 from tbwriter._summary._scalar import step_field, value_prefix, varint, wall_time_field
 from tbwriter._summary._values import EXACT_INT, as_array
 from tbwriter._summary._words import describe, shown
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -42,7 +42,7 @@ def as_series(tag: str, values: Any, steps: Any, wall_times: Any, *, now: float,
         TypeError, ValueError: as in `SummaryWriter.add_scalar_series`.
     """
     numbers = as_array(values, tag)
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         stored = numbers.astype(np.float32)
     if tag not in told and stored.size:
         overflow = np.isinf(stored) & np.isfinite(numbers)

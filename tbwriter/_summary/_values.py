@@ -5,7 +5,6 @@ Duck typing only: MindSpore, torch, JAX and NumPy values are recognised by their
 
 from __future__ import annotations
 
-import logging
 import math
 import numbers
 import operator
@@ -14,15 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tbwriter._logger import get_logger
 from tbwriter._summary._words import describe, dtype_name, shown
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 EXACT_INT = 2**24
 """Up to here float32 holds every integer; TensorBoard draws float32 and nothing else."""
 
 _REAL_KINDS = frozenset("bfiu")
+# Of dtype.isbuiltin: a dtype that another package registered, as ml_dtypes does. They all cast to float32.
+_FROM_OUTSIDE = 2
+_NOT_OF_NUMPY = ("bfloat16", "float8")
 # What float() or NumPy might take, but no user means as a number.
 _NEVER_NUMBERS = (str, bytes, bytearray, dict, set, frozenset, np.timedelta64, np.datetime64)
 
@@ -58,8 +61,8 @@ def items_of(value: Any, what: str, want: str) -> list[Any]:
 def as_array(value: Any, tag: str, *, masked: int | None = None, complex_too: bool = False) -> npt.NDArray[Any]:
     """Return `value` as a host array of bool, integers or floats; no copy where none is needed.
 
-    bfloat16, which NumPy lacks, comes as float32; longdouble as float64. What a masked array hides has no value: it
-    is NaN, for which bool and integers become float64.
+    bfloat16, float8, int4 and the like, which NumPy lacks, come as float32; longdouble as float64. What a masked array
+    hides has no value: it is NaN, for which bool and integers become float64.
 
     Args:
         value: anything array-like.
@@ -73,10 +76,10 @@ def as_array(value: Any, tag: str, *, masked: int | None = None, complex_too: bo
     """
     array = np.asarray(_to_numpy(value, tag, masked=masked))  # a np.matrix stays two-dimensional whatever is done to it
     with np.errstate(all="ignore"):
+        if array.dtype.isbuiltin == _FROM_OUTSIDE:
+            return array.astype(np.float32)
         if array.dtype.kind in _REAL_KINDS:
             return array.astype(np.float64) if array.dtype.itemsize > 8 else array
-        if array.dtype.name == "bfloat16" or array.dtype.name.startswith("float8_"):
-            return array.astype(np.float32)
         if complex_too and array.dtype.kind == "c":
             return array.astype(np.complex128) if array.dtype.itemsize > 16 else array
     wanted = "bool, integers, floats or complex numbers" if complex_too else "bool, integers or floats"
@@ -139,9 +142,9 @@ def _holds_tensors(items: list[Any] | tuple[Any, ...]) -> bool:
 
 def _read(value: Any) -> npt.NDArray[Any] | None:
     """Return what the value's own methods give, or None when it has none."""
-    # A device tensor in bfloat16 is cast before it is read: MindSpore 2.10 with NumPy 2 kills the process when a
-    # bfloat16 tensor is read on the host, and torch refuses it.
-    if "bfloat16" in dtype_name(value) and hasattr(value, "float"):
+    # A device tensor in bfloat16 or float8 is cast before it is read: MindSpore 2.10 with NumPy 2 kills the process
+    # when a bfloat16 tensor is read on the host, and torch refuses both.
+    if any(kind in dtype_name(value) for kind in _NOT_OF_NUMPY) and hasattr(value, "float"):
         value = value.float()
     if hasattr(value, "asnumpy"):
         return np.asarray(value.asnumpy())
@@ -226,7 +229,7 @@ def as_scalar(value: Any, tag: str, told: set[str]) -> float:
     number = _to_float(exact, tag)
     if -EXACT_INT <= number <= EXACT_INT or math.isnan(number):
         return number
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         stored = float(np.float32(number))
     if tag not in told and stored != exact:
         what = None

@@ -9,17 +9,17 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
-import logging
 import os
 import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from tbwriter._logger import get_logger
 from tbwriter.sinks._credentials import without_user
 from tbwriter.sinks._store import CALL_SECS, SECS_PER_BYTE, Store
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _T = TypeVar("_T")
 
 _CONNECT_SECS = 5

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import os
 import threading
 from dataclasses import replace
 
+from tbwriter._logger import get_logger
 from tbwriter.errors import RecordTooLargeError, SegmentLostError
 from tbwriter.sinks._base import Durability, SinkStatus, whole_records
 from tbwriter.sinks._local_names import local
 from tbwriter.sinks._mounts import file_system, is_object_store, is_shared
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 # The handle names a file that the server no longer has, or the disk refuses the place for good.
 _LOST = frozenset({errno.ESTALE, errno.ENOENT, errno.ENOTDIR, errno.EBADF})

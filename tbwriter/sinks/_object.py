@@ -9,7 +9,6 @@ Over 300 lines: the sink, and the register by URL through which a process finds 
 from __future__ import annotations
 
 import errno
-import logging
 import math
 import os
 import threading
@@ -19,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tbwriter._logger import get_logger
 from tbwriter.errors import RecordTooLargeError, SegmentLostError
 from tbwriter.sinks import _thinning
 from tbwriter.sinks._base import Durability, SinkStatus
@@ -30,7 +30,7 @@ from tbwriter.sinks._spool_dirs import spooled_names, usable_root
 from tbwriter.sinks._store import Store, at_most, call_within, is_refusal
 from tbwriter.sinks._strays import Strays
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 # A construction waits so long for the store's first answers, in all 10 s with the list of names.
 LIST_SECS = 4.0

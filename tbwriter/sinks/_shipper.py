@@ -8,7 +8,6 @@ however it ends, and then ships what is still in them. Useless where the contain
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import subprocess
@@ -18,13 +17,14 @@ import time
 from collections.abc import Mapping
 from typing import IO, Any
 
+from tbwriter._logger import get_logger
 from tbwriter.sinks._credentials import hide
 
 # What a dead store may take to come back.
 _PATIENCE_SECS = 3600.0
 _LOOK_SECS = 0.2
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _told = threading.Event()
 _lock = threading.Lock()
 _process: subprocess.Popen[bytes] | None = None

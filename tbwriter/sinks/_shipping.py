@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import math
 import random
 import threading
@@ -26,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tbwriter._logger import get_logger
 from tbwriter.sinks._credentials import without_user
 from tbwriter.sinks._policy import Backoff, SegmentPolicy
 from tbwriter.sinks._spool import Spool
@@ -33,7 +33,7 @@ from tbwriter.sinks._spool_dirs import Leftover, is_being_taken, leftovers
 from tbwriter.sinks._store import Store, is_refusal
 from tbwriter.sinks._thinning import ROOMY, Usage
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _FOREVER_SECS = 1e6
 _REFUSED_SECS = 60.0

@@ -12,7 +12,6 @@ import asyncio
 import errno
 import functools
 import ipaddress
-import logging
 import os
 import threading
 import time
@@ -22,11 +21,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import urlsplit
 
+from tbwriter._logger import get_logger
 from tbwriter.sinks._credentials import hide, without_user
 from tbwriter.sinks._io_loop import io_loop
 from tbwriter.sinks._uploader import Uploader
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _T = TypeVar("_T")
 
 # scheme -> (fsspec's protocol, what to install)

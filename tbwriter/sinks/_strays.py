@@ -5,15 +5,15 @@ A run whose URL has its date in it is never begun again, so nobody else would se
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from pathlib import Path
 
+from tbwriter._logger import get_logger
 from tbwriter.sinks._credentials import safe_options, without_user
 from tbwriter.sinks._spool_dirs import Leftover, directories, take
 from tbwriter.sinks._store import Store
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 # Runs that start do not wait for it, and it leaves the store to them.
 _FIRST_SECS = 5.0

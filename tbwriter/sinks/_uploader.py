@@ -8,7 +8,6 @@ exit of Python 3.12 on, whoever brings work or waits for it does it.
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import threading
@@ -17,7 +16,9 @@ import weakref
 from collections.abc import Callable
 from typing import Protocol
 
-_log = logging.getLogger(__name__)
+from tbwriter._logger import get_logger
+
+_log = get_logger(__name__)
 
 _MAX_THREADS = 4
 

@@ -39,15 +39,35 @@ def text_of(place: object, what: str) -> str:
         TypeError: neither str, bytes nor path-like. ValueError: no path and no URL can be so.
     """
     try:
-        text = os.fsdecode(os.fspath(place))  # type: ignore[call-overload]
+        text = _of_foreign_url(place) or os.fsdecode(os.fspath(place))  # type: ignore[call-overload]
         text = str.__str__(text)
     except Exception as exc:  # a TypeError, or whatever a foreign __fspath__ raises
         raise TypeError(f"{what} must be a path or a URL, got {_described(place)}") from exc
+    if getattr(place, "storage_options", None) and URL.match(text):
+        hint = "pass str() of it, and storage_options= beside it"
+        raise ValueError(
+            f"{what} is a {type(place).__name__} with storage_options of its own, which are not used; {hint}"
+        )
     if not text:
         raise ValueError(f"{what} is empty; want a path or a URL")
     if "\0" in text:
         raise ValueError(f"{what} holds a NUL character: {shown(text)}; want a path or a URL without")
     return text
+
+
+def _of_foreign_url(place: object) -> str | None:
+    """Return the URL that an object of cloudpathlib's, universal_pathlib's, yarl's, ... stands for, None for others.
+
+    To cloudpathlib `os.fspath` is the order to download, and gives a directory of its cache.
+    """
+    if isinstance(place, (str, bytes)):
+        return None
+    # Nothing else is asked for its text: see below.
+    is_place = hasattr(type(place), "__fspath__") or any(
+        isinstance(getattr(place, name, None), str) for name in ("protocol", "scheme")
+    )
+    text = str(place) if is_place else ""
+    return text if URL.match(text) else None
 
 
 def _described(place: object) -> str:

@@ -56,6 +56,39 @@ def test_ctrl_c_leaves_everything(tmp_path):
     assert_everything_is_there(tmp_path)
 
 
+# Enough to be at work for a good while after the signal.
+WRITE_MUCH = """
+writer = SummaryWriter(logdir, flush_secs=3600)
+for step in range(50_000):
+    writer.add_scalar("loss", 1.0, step)
+"""
+INTERRUPT = """
+from waiting import wait_until
+from tbwriter import _live
+def interrupt():
+    wait_until(lambda: {at}, within=60, every=0.001)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "at", "returncode"),
+    [
+        ("writer.close()", "writer._closed", -signal.SIGINT),
+        ("writer.flush(); threading.Event().wait()", "writer._worker._requests", -signal.SIGINT),
+        ("pass", "_live.exit_began()", 0),
+        ("raise RuntimeError('boom')", "_live.exit_began()", 1),
+    ],
+    ids=["close", "flush", "the exit", "the exit of an exception"],
+)
+def test_ctrl_c_while_the_writer_is_closed_leaves_everything(tmp_path, ending, at, returncode):
+    ended = run(WRITE_MUCH + INTERRUPT.format(at=at) + ending, tmp_path)
+    assert ended.returncode == returncode, ended.err
+    assert len(scalars(tmp_path, "loss")) == 50_000
+    assert statuses(tmp_path) == ["clean"]
+
+
 def test_a_writer_that_nobody_holds_any_more_leaves_everything(tmp_path):
     code = """
     def job():

@@ -10,7 +10,7 @@ import pytest
 from event_files import scalars, statuses
 from storage import PATIENCE_SECS
 
-from tbwriter import SinkError, SummaryWriter, WriterClosedError
+from tbwriter import SummaryWriter, WriterClosedError
 
 
 @contextmanager
@@ -87,9 +87,9 @@ def test_what_waits_for_a_copy_that_never_opens_is_bounded_and_told(tmp_path, ca
         def add_and_break():
             for step in range(15):
                 twin.add_scalar("loss", 1.0, step)
-            raise SinkError(5, "broken while it opens")
+            raise KeyboardInterrupt  # Ctrl-C
 
-        with called_while_opening(add_and_break), pytest.raises(SinkError, match="broken while it opens"):
+        with called_while_opening(add_and_break), pytest.raises(KeyboardInterrupt):
             twin.add_scalar("loss", 1.0, 1)
         stats = twin.stats()
         assert (stats.queued, stats.written, stats.dropped) == (10, 0, 5)

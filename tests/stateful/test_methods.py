@@ -199,8 +199,9 @@ def test_the_file_writer_takes_events_and_summaries_into_the_same_file(writer, p
     summary = pb.Summary(value=[pb.Summary.Value(tag="theirs", simple_value=2.5)])
     writer.file_writer.add_summary(summary, 3, 1234.5)
     writer.file_writer.add_event(pb.Event(summary=summary), 4)
+    writer.file_writer.event_writer.add_event(pb.Event(summary=summary, step=5))  # as code reaches into torch's
     assert writer.file_writer.flush(PATIENCE_SECS)
-    assert scalars(place, "theirs") == [(3, 2.5), (4, 2.5)]
+    assert scalars(place, "theirs") == [(3, 2.5), (4, 2.5), (5, 2.5)]
     assert len(event_files(place)) == 1
 
 

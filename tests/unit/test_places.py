@@ -56,3 +56,47 @@ def test_a_password_is_in_no_refusal(user, password):
     for url in ("sftp://{}@/run", "sftp://{}@host:x/run", "smb://{}@host", "x://{}@host/run", "memory://{}@\n/run"):
         _, refusal = told(url.format(f"{user}:{password}correct-horse"))
         assert "correct-horse" not in (refusal or "")
+
+
+class Foreign:
+    """A path or URL object of another library."""
+
+    def __init__(self, text, **attributes):
+        self.text = text
+        vars(self).update(attributes)
+
+    def __str__(self):
+        return self.text
+
+
+class Cached(Foreign):
+    """As of cloudpathlib: its path is that of a copy on this machine."""
+
+    def __fspath__(self):
+        pytest.fail("this downloads, and what is written there is never uploaded")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        Cached("memory://run"),
+        Foreign("memory://run", protocol="memory"),  # universal_pathlib
+        Foreign("memory://run", protocol="memory", storage_options={}),
+        Foreign("memory://run", scheme="memory"),  # yarl, pydantic
+    ],
+)
+def test_an_object_that_stands_for_a_url_is_that_url(place):
+    assert sinks.normalise(place) == "memory://run"
+
+
+def test_an_object_with_credentials_of_its_own_is_refused():
+    place = Foreign("memory://run", protocol="memory", storage_options={"key": "secret"})
+    with pytest.raises(ValueError, match=r"Foreign with storage_options of its own.*pass str\(\) of it") as refused:
+        sinks.normalise(place, "log_dir")
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("place", [Foreign("memory://run"), Foreign("/run", scheme="file"), 3, None])
+def test_an_object_that_stands_for_nothing_is_refused(place):
+    with pytest.raises(TypeError, match="log_dir must be a path or a URL, got"):
+        sinks.normalise(place, "log_dir")

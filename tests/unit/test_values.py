@@ -112,9 +112,15 @@ def test_minus_zero_keeps_its_sign():
     assert math.copysign(1.0, scalar(-0.0)) == -1.0
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def of_ml_dtypes(dtype):
+    """Return a dtype of ml_dtypes, which has those below a byte since 0.5."""
+    kind = getattr(pytest.importorskip("ml_dtypes"), dtype, None)
+    return kind or pytest.skip(f"this ml_dtypes has no {dtype}")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"])
 def test_dtypes_of_ml_dtypes_are_taken(dtype):
-    kind = getattr(pytest.importorskip("ml_dtypes"), dtype)
+    kind = of_ml_dtypes(dtype)
     assert as_number(kind(1.5), "loss") == 1.5
     assert as_number(np.array(1.5, kind), "loss") == 1.5
     assert as_number(np.array([[1.5]], kind), "loss") == 1.5
@@ -524,9 +530,23 @@ def test_longdouble_becomes_float64_and_overflows_without_a_word():
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_small_floats_of_ml_dtypes_keep_their_values(dtype):
-    kind = getattr(pytest.importorskip("ml_dtypes"), dtype)
-    array = as_array(np.array([1.5, -2.0, np.nan], kind), "w")
-    np.testing.assert_equal(array.astype(np.float32), np.array([1.5, -2.0, np.nan], np.float32))
+    array = as_array(np.array([1.5, -2.0, np.nan], of_ml_dtypes(dtype)), "w")
+    np.testing.assert_equal(array, np.array([1.5, -2.0, np.nan], np.float32))
+
+
+@pytest.mark.parametrize(("dtype", "low"), [("int4", -8), ("uint4", 0), ("float4_e2m1fn", -6), ("float6_e2m3fn", -7.5)])
+def test_numbers_of_less_than_a_byte_keep_their_values(dtype, low):
+    array = as_array(np.array([low, 1, 3], of_ml_dtypes(dtype)), "w")
+    np.testing.assert_equal(array, np.array([low, 1, 3], np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_float8_tensors_of_torch_are_taken(dtype):
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor([1.5, -2.0], requires_grad=True).to(getattr(torch, dtype))
+    np.testing.assert_equal(as_array(tensor, "w"), np.array([1.5, -2.0], np.float32))
+    assert as_number(tensor[1], "loss") == -2.0
+    assert as_array([tensor, tensor], "w").shape == (2, 2)
 
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
