@@ -177,7 +177,7 @@ def directory(
     if "\0" in comment:
         raise ValueError(f"comment must be part of a directory's name, got {comment!r}")
     where = log_dir if log_dir is not None else logdir
-    if where is None:
+    if where is None or (isinstance(where, str) and not where):  # as torch and tensorboardX take ""
         stamp = datetime.datetime.now().strftime("%b%d_%H-%M-%S")
         where = os.path.join("runs", f"{stamp}_{host_name()}{comment}")
     elif comment:

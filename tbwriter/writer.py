@@ -44,8 +44,8 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
     Methods may be called from any thread.
 
     Args:
-        log_dir: a directory: a path, `~`, `os.PathLike`, or a URL such as `memory://run`. None makes
-            `runs/<date>_<host><comment>`.
+        log_dir: a directory: a path, `~`, `os.PathLike`, or a URL such as `memory://run`. None, or "",
+            makes `runs/<date>_<host><comment>`.
         comment: ends the directory's name when `log_dir` is None.
         purge_step: this session resumes an earlier one at this step: what that wrote from there on is void.
         max_queue: the most entries that wait for storage. With `on_full="block"` less than 1000 means 1000: waiting

@@ -84,9 +84,10 @@ def test_calls_by_position_mean_what_they_mean_in_torch(writer, tmp_path):
 # ---- directories
 
 
-def test_the_default_directory_is_named_by_date_and_host(tmp_path, monkeypatch, writer_at):
+@pytest.mark.parametrize("place", [None, ""])
+def test_the_default_directory_is_named_by_date_and_host(tmp_path, monkeypatch, writer_at, place):
     monkeypatch.chdir(tmp_path)
-    writer = writer_at(None, comment="_lr0.1")
+    writer = writer_at(place, comment="_lr0.1")
     (path,) = (tmp_path / "runs").iterdir()
     assert re.fullmatch(rf"[A-Z][a-z]{{2}}\d\d_\d\d-\d\d-\d\d_{re.escape(socket.gethostname())}_lr0\.1", path.name)
     assert writer.log_dir == str(path)
