@@ -5,7 +5,6 @@ Writers do not: what an error means to them, `_store.is_refusal` finds out of th
 
 from __future__ import annotations
 
-import errno
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def as_os_error(store: Store, url: str) -> Iterator[None]:
-    """Raise what a driver raises within the block as OSError with the same words, without credentials."""
+    """Raise what a driver raises within the block as OSError with the same words, and the URL, without credentials."""
     try:
         yield
-    except (OSError, ImportError):
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ImportError):
         raise
     except Exception as exc:  # each driver has its own
-        raise OSError(errno.EIO, store.words(exc), without_user(url)) from exc
+        raise OSError(store.note(exc), store.words(exc), without_user(url)) from None
 
 
 class Reading(io.RawIOBase):

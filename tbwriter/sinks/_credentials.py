@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
 HIDDEN = "***"
 
@@ -64,6 +65,7 @@ def hide(text: str, options: Mapping[str, Any]) -> str:
         for name, value in os.environ.items()
         if _SECRET_VARIABLE.search(name) and len(value) >= _MIN_SECRET_OF_ENVIRONMENT
     }
+    secrets |= {quote(secret, safe="") for secret in secrets}  # as in a URL
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return _SIGNED.sub(rf"\1\2{HIDDEN}", _USER_INFO.sub(f"{HIDDEN}@", text))

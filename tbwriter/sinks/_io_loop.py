@@ -17,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
+IO_THREAD = "tbwriter-io"
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 
@@ -80,7 +81,7 @@ def io_loop() -> asyncio.AbstractEventLoop:
             loop = _Loop()
             loop.set_default_executor(_DaemonThreads(max_workers=1))
             try:
-                threading.Thread(target=loop.run_forever, name="tbwriter-io", daemon=True).start()
+                threading.Thread(target=loop.run_forever, name=IO_THREAD, daemon=True).start()
             except RuntimeError as exc:
                 loop.close()
                 raise OSError(errno.EAGAIN, f"no thread can be started for this store: {exc}; open it earlier") from exc

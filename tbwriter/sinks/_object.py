@@ -107,7 +107,7 @@ class SpooledObjectSink:
             raise FileExistsError(f"{self._path} exists")
         self._names.add(name)
         self._usage = _thinning.disk if root else _thinning.memory
-        self._spool = _spool(root, self._url, store.options, name, header)
+        self._spool = _spool(root, self._url, store.lasting_options, name, header)
         self._shipping = Shipping(
             store,
             self._url,
@@ -285,6 +285,8 @@ class SpooledObjectSink:
 
     def _tell_left(self) -> None:
         left, error = self._shipping.left(), self._shipping.counts.last_error
+        if not left:  # there was no time to end in
+            return
         where = without_user(self._url)
         if self._spool.directory is None:
             _log.error("%s: closed with %d bytes not stored, which are lost: %s", where, left, error)

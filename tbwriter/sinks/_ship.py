@@ -103,7 +103,7 @@ def send(leftover: Leftover, storage_options: Mapping[str, Any] | None, deadline
             leftover.remove(path)
             files += 1
             size += len(data)
-    except (ImportError, ValueError) as exc:
+    except (ImportError, OSError, ValueError) as exc:  # there is no driver, or it cannot begin
         error = str(exc)
     finally:
         leftover.close()

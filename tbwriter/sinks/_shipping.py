@@ -282,10 +282,7 @@ class Shipping:
         if self._adopted is None:
             if is_being_taken(self._root, self._url) and self._clock() < self._adopt_until:
                 return _TAKEN_LOOK_SECS
-            self._adopted = list(leftovers(self._root, self._url))
-            if self._adopted:
-                url = without_user(self._url)
-                _log.warning("%s: what an earlier process left in %s is sent first", url, self._root)
+            self._adopted = self._leftovers(self._root)
         while self._adopted:
             leftover = self._adopted[0]
             files = leftover.files()
@@ -298,6 +295,24 @@ class Shipping:
             del self._adopted[0]
         self._root = None
         return None
+
+    def _leftovers(self, root: Path) -> list[Leftover]:
+        """Take what dead owners of the URL left for this store; another one may have a bucket of the same name."""
+        url, ours = without_user(self._url), []
+        for leftover in leftovers(root, self._url):
+            if self._store.is_of(leftover.options):
+                ours.append(leftover)
+            else:
+                leftover.close()
+                _log.warning(
+                    "%s: what an earlier process left in %s belongs to a store with another endpoint or account, and "
+                    "stays there; `tbwriter ship` sends it",
+                    url,
+                    leftover.path,
+                )
+        if ours:
+            _log.warning("%s: what an earlier process left in %s is sent first", url, root)
+        return ours
 
     def _ship(self, now: float) -> float | None:
         with self._cond:

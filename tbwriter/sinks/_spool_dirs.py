@@ -123,6 +123,12 @@ class _Owner:
         self.lock = Lock(self.path)
         self.directories = 0
 
+    def renew(self) -> None:
+        """Make the lock anew where somebody has deleted all of the root: without, we would count as dead."""
+        if not self.path.exists():
+            self.lock.release()
+            self.lock = Lock(self.path)
+
 
 _owners: dict[Path, _Owner] = {}
 _owners_lock = threading.Lock()
@@ -134,17 +140,16 @@ def own(directory: Path) -> None:
         owner = _owners.get(directory.parent)
         if owner is None:
             owner = _owners[directory.parent] = _Owner(directory.parent)
+        owner.renew()
         owner.directories += 1
     (directory / _OWNER).write_text(owner.path.name, encoding="utf-8")
 
 
 def own_again(directory: Path) -> None:
-    """Say so once more where somebody has deleted the directory, or all of the root, and it was made again."""
+    """Say so once more where somebody has deleted the directory and it was made again."""
     with _owners_lock:
         owner = _owners[directory.parent]
-        if not owner.path.exists():
-            owner.lock.release()
-            owner.lock = Lock(owner.path)
+        owner.renew()
     (directory / _OWNER).write_text(owner.path.name, encoding="utf-8")
 
 

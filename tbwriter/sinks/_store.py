@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import functools
-import ipaddress
+import logging
+import math
 import os
 import threading
 import time
@@ -19,11 +20,19 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
-from urllib.parse import urlsplit
 
 from tbwriter._logger import get_logger
-from tbwriter.sinks._credentials import hide, without_user
-from tbwriter.sinks._io_loop import io_loop
+from tbwriter.sinks._credentials import HIDDEN, hide, safe_options, without_user
+from tbwriter.sinks._io_loop import IO_THREAD, io_loop
+from tbwriter.sinks._options import (
+    CONNECT_SECS,
+    READ_SECS,
+    endpoint_of,
+    found_elsewhere,
+    identity,
+    of_fsspec,
+    with_defaults,
+)
 from tbwriter.sinks._uploader import Uploader
 
 _log = get_logger(__name__)
@@ -58,15 +67,19 @@ APPENDING = frozenset({"sftp", "smb", "ssh"})
 _MIN_GAP_SECS = {"gs": 1.0}
 # No object is replaced while it is read there, so each is stored once.
 _ONLY_SEALED = frozenset({"hdfs", "webhdfs"})
-_CONNECT_SECS = 5
 DRIVER_SECS = 8.0
 # What is asked last gets at least so long.
 _LEAST_SECS = 0.5
-_READ_SECS = 15
 # A call gives up after so long, and this much more for each byte.
 CALL_SECS = 30.0
 SECS_PER_BYTE = 1 / 50_000
 _READ_BLOCK_BYTES = 4 << 20
+# Where drivers print warnings and stacks of their own, each time that a store does not answer as it should.
+_TALKATIVE = {"gs": "gcsfs", "abfs": "azure.storage.blob._shared.response_handlers"}
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR})
+# An outage is said at most so often: of a store that fails now and then, not each time.
+_SAY_SECS = 60.0
+_MOST_WORDS = 500
 _REFUSED_STATUS = frozenset({400, 401, 403, 404})
 _REFUSING = (FileNotFoundError, NotImplementedError, PermissionError)  # NotImplementedError: it cannot be written
 # Errors of the drivers' own kinds that waiting does not mend.
@@ -74,8 +87,16 @@ _REFUSALS = frozenset(
     {
         *("AuthenticationException", "BadHostKeyException", "PasswordRequiredException"),  # sftp
         *("AccessDenied", "BadNetworkName", "LogonFailure"),  # smb
-        *("ClientAuthenticationError", "DefaultCredentialsError", "InvalidRegionError", "NoCredentialsError"),
+        *("AzureSigningError", "ClientAuthenticationError", "DefaultCredentialsError", "InvalidRegionError"),
+        "NoCredentialsError",
         *("ParamValidationError", "PartialCredentialsError", "ProfileNotFound", "RefreshError", "TokenRetrievalError"),
+    }
+)
+# Of S3, where s3fs makes an OSError like any other of them.
+_REFUSED_CODES = frozenset(
+    {
+        *("AuthorizationHeaderMalformed", "CredentialsNotSupported", "InvalidBucketName", "InvalidToken"),
+        *("KeyTooLongError", "PermanentRedirect", "TokenRefreshRequired", "301"),
     }
 )
 
@@ -108,7 +129,7 @@ class Store:
             ImportError: it is not installed. ValueError: no driver, or it refuses the options.
         """
         self.scheme = scheme
-        self.protocol, package = _DRIVERS.get(scheme, (scheme, ""))
+        self.protocol, self._package = _DRIVERS.get(scheme, (scheme, ""))
         self._type = load(scheme)
         self.only_sealed = self.protocol in _ONLY_SEALED
         self.min_gap_secs = _MIN_GAP_SECS.get(self.protocol, 0.0)
@@ -120,11 +141,14 @@ class Store:
         self._lock = threading.Lock()
         self._calls = threading.Semaphore(self.most_calls)
         self._outage_since: float | None = None
-        self._fs = self._driver(package, within)
+        self._said = False  # of this outage
+        self._said_at = -math.inf
+        self._outdated = False  # the driver: its credentials were refused
+        self._fs = self._driver(self._package, within)
 
     def _driver(self, package: str, within: float) -> Any:
         kind = self._type
-        options = _with_defaults(self.scheme, self.protocol, self.options)
+        options = with_defaults(self.scheme, self.protocol, self.options)
         if getattr(kind, "async_impl", False):
             options.update(loop=io_loop(), asynchronous=False)
         try:
@@ -136,26 +160,62 @@ class Store:
             hint = "it may look for credentials in vain; give storage_options"
             message = f"{self.scheme}://: its driver is not ready after {within:.3g} s: {hint}"
             raise OSError(errno.ETIMEDOUT, message) from None
-        except OSError:
-            raise
+        except OSError as exc:  # not as it is: some name what they were given
+            message = f"{self.scheme}://: its driver cannot begin: {self.words(exc)}"
+            raise OSError(exc.errno or errno.EIO, message) from None
         except Exception as exc:  # each driver has its own
             names = sorted(self.options)
             raise ValueError(f"{self.scheme}://: storage_options {names} are refused: {self.words(exc)}") from None
         self.can_cancel = hasattr(fs, "_pipe_file")
         if self.protocol == "webhdfs":  # without, it waits for an answer for ever
-            fs.session.request = functools.partial(fs.session.request, timeout=(_CONNECT_SECS, _READ_SECS))
+            fs.session.request = functools.partial(fs.session.request, timeout=(CONNECT_SECS, READ_SECS))
+        if self.protocol in _TALKATIVE:
+            logging.getLogger(_TALKATIVE[self.protocol]).addFilter(_not_of_our_loop)
+        # Repeating is the uploader's, which can be waited for, counted and cancelled.
         if self.protocol == "s3":
-            fs.retries = 1  # repeating is the uploader's, which can be waited for, counted and cancelled
+            fs.retries = 1
+        if self.protocol == "abfs":  # which would pause for 15 s after each error
+            policy = getattr(getattr(fs.service_client, "_config", None), "retry_policy", None)
+            if policy is not None:
+                policy.total_retries = 0
         return fs
+
+    def look_again(self, within: float = DRIVER_SECS) -> None:
+        """Where credentials were refused, load the driver anew: it reads those in files and in the environment once.
+
+        Raises:
+            OSError, ValueError: as `Store`.
+        """
+        with self._lock:
+            outdated, self._outdated = self._outdated, False
+        if outdated:
+            self._fs = self._driver(self._package, within)
 
     def _told_by_url(self) -> dict[str, Any]:
         """Return the options that the URL itself gives: host, port, user, account."""
         return dict(self._type._get_kwargs_from_urls(f"{self.protocol}://{self._netloc}/")) if self._netloc else {}
 
+    @property
+    def lasting_options(self) -> dict[str, Any]:
+        """What another process needs to find this store again, without credentials."""
+        return safe_options({**self.options, **found_elsewhere(self.protocol, self.options)})
+
+    def is_of(self, options: Mapping[str, Any]) -> bool:
+        """Say whether the `lasting_options` of a store are those of this one: the same endpoint, the same account."""
+        return identity(options) == identity(self.lasting_options)
+
     def words(self, exc: BaseException) -> str:
         """Return an error in one line without credentials."""
         text = " ".join(f"{type(exc).__name__}: {exc}".split())
-        return hide(text[:500], self.options)
+        user = self._netloc.rpartition("@")[0]
+        if user and self.protocol != "abfs":  # whose containers stand there
+            text = text.replace(f"{user}@", f"{HIDDEN}@")
+        return hide(text[:_MOST_WORDS], {**of_fsspec(self.protocol), **self.options})
+
+    def note(self, exc: BaseException) -> int:
+        """Take note of what it has raised to somebody who reads; return the number of the OSError that it is."""
+        self._outdated = self._outdated or self._outdates(exc)
+        return getattr(exc, "errno", None) or (errno.EACCES if is_refusal(exc) else errno.EIO)
 
     def path(self, url: str) -> str:
         """Return the driver's path of a URL, in which every character stands for itself.
@@ -183,6 +243,7 @@ class Store:
             data: all of it.
             started: is given the running call, where the driver has one that can be cancelled.
         """
+        self.look_again()
         path = self.path(url)
         secs = CALL_SECS + len(data) * SECS_PER_BYTE
         if self.can_cancel:
@@ -266,7 +327,12 @@ class Store:
 
     def is_file(self, url: str) -> bool:
         """Say whether a URL names an object."""
-        return bool(self._fs.isfile(self.path(url)))
+        try:
+            return bool(self._fs.info(self.path(url))["type"] == "file")  # fsspec's isfile says no to any error
+        except OSError as exc:
+            if isinstance(exc, FileNotFoundError) or exc.errno in _NOT_THERE:
+                return False
+            raise
 
     def open(self, url: str) -> BinaryIO:
         """Open an object for reading, by ranges."""
@@ -280,11 +346,15 @@ class Store:
 
     def failed(self, exc: BaseException, url: str, where: str) -> None:
         """Note a failed call."""
+        now = time.monotonic()
         with self._lock:
-            first = self._outage_since is None
-            if first:
-                self._outage_since = time.monotonic()
-        if first:
+            if self._outage_since is None:
+                self._outage_since = now
+            self._outdated = self._outdated or self._outdates(exc)
+            say = not self._said and now >= self._said_at + _SAY_SECS
+            if say:
+                self._said, self._said_at = True, now
+        if say:
             _log.warning("%s: the store fails, the data waits in %s: %s", without_user(url), where, self.words(exc))
 
     def worked(self, url: str) -> None:
@@ -293,13 +363,23 @@ class Store:
             return
         with self._lock:
             since, self._outage_since = self._outage_since, None
-        if since is not None:
+            said, self._said = self._said, False
+        if since is not None and said:
             _log.warning("%s: the store works again after %.1f s", without_user(url), time.monotonic() - since)
+
+    def _outdates(self, exc: BaseException) -> bool:
+        # One that appends connects anew by itself.
+        return not self.appends and is_refusal(exc) and not isinstance(exc, FileNotFoundError)
 
     @property
     def is_down(self) -> bool:
         """Whether the last call failed."""
         return self._outage_since is not None
+
+
+def _not_of_our_loop(record: logging.LogRecord) -> bool:
+    """Leave out what a driver prints of each attempt: the errors reach us, and are told once an outage."""
+    return record.threadName != IO_THREAD
 
 
 def is_refusal(exc: BaseException | None) -> bool:
@@ -315,67 +395,11 @@ def is_refusal(exc: BaseException | None) -> bool:
                 return True
         if type(exc) is OSError and str(exc).startswith("Forbidden"):  # gcsfs
             return True
+        answer = getattr(exc, "response", None)  # botocore's
+        if isinstance(answer, Mapping) and answer.get("Error", {}).get("Code") in _REFUSED_CODES:
+            return True
         exc = exc.__cause__
     return False
-
-
-def _with_defaults(scheme: str, protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options for the driver; what the user gave goes before ours."""
-    full = dict(options)
-    if protocol == "gs":
-        full.setdefault("requests_timeout", _READ_SECS)
-    if protocol != "s3":
-        return full
-    endpoint = _endpoint(full)
-    if scheme == "obs" and not endpoint:
-        raise ValueError(
-            "obs:// needs the endpoint of its region: "
-            "storage_options={'endpoint_url': 'https://obs.<region>.myhuaweicloud.com', 'key': ..., 'secret': ...}"
-        )
-    config: dict[str, Any] = {
-        "connect_timeout": _CONNECT_SECS,
-        "read_timeout": _READ_SECS,
-        "retries": {"total_max_attempts": 1},
-    }
-    if endpoint and not _is_aws(endpoint):
-        # Compatible stores: many refuse the streamed checksums that boto sends since 2025, and OBS, OSS and COS
-        # refuse the bucket in the path.
-        if _knows_checksums():
-            config["request_checksum_calculation"] = config["response_checksum_validation"] = "when_required"
-        config["s3"] = {"addressing_style": "virtual" if _has_domain(endpoint) else "path"}
-    given = dict(full.get("config_kwargs") or {})
-    if "s3" in config and "s3" in given:
-        given["s3"] = {**config["s3"], **given["s3"]}
-    full["config_kwargs"] = {**config, **given}
-    return full
-
-
-def _endpoint(options: Mapping[str, Any]) -> str:
-    client = options.get("client_kwargs") or {}
-    names = ("FSSPEC_S3_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-    given = options.get("endpoint_url") or client.get("endpoint_url")
-    return str(given or next(filter(None, map(os.environ.get, names)), ""))
-
-
-def _is_aws(endpoint: str) -> bool:
-    host = urlsplit(endpoint).hostname or ""
-    return host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
-
-
-def _has_domain(endpoint: str) -> bool:
-    """Say whether a bucket's name can stand before the host: not before an address or a name without a domain."""
-    host = urlsplit(endpoint).hostname or ""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return "." in host.strip(".") and not host.endswith(".localhost")
-    return False
-
-
-def _knows_checksums() -> bool:
-    from botocore.config import Config  # s3fs brings it
-
-    return "request_checksum_calculation" in Config.OPTION_DEFAULTS
 
 
 # -- the stores of this process
@@ -400,10 +424,12 @@ def store_for(url: str, options: Mapping[str, Any] | None, *, within: float = DR
     netloc = rest.split("/", 1)[0]
     if protocol in _BUCKETS and "@" not in netloc:
         netloc = ""
-    environment = _endpoint({}) if protocol == "s3" else ""
+    environment = endpoint_of({}) if protocol == "s3" else ""
     key = (f"{scheme}://{netloc}", repr(sorted((options or {}).items(), key=lambda item: item[0])) + environment)
     # Without a lock: a driver may ask the network for credentials, and others must not wait for that.
     store = _stores.get(key)
+    if store is not None:
+        store.look_again(within)
     return store or _stores.setdefault(key, _kind_of(scheme)(scheme, options or {}, netloc, within=within))
 
 

@@ -9,7 +9,7 @@ from collections import deque
 from pathlib import Path
 
 from tbwriter._logger import get_logger
-from tbwriter.sinks._credentials import safe_options, without_user
+from tbwriter.sinks._credentials import without_user
 from tbwriter.sinks._spool_dirs import Leftover, directories, take
 from tbwriter.sinks._store import Store
 
@@ -28,7 +28,7 @@ class Strays:
         self._store = store
         self._root = root
         self._place = _place(url)
-        self._options = safe_options(store.options)
+        self._options = store.lasting_options
         self._waiting: deque[Path] | None = None
         self._begun = False
 

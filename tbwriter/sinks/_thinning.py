@@ -6,12 +6,15 @@ The last quarter of the spool is shared out in twelve parts: in the first one re
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
 from typing import NamedTuple
 
 from tbwriter.sinks._base import record_sizes
+
+_log = logging.getLogger(__name__)
 
 ROOMY = 0.25
 _LARGE_BYTES = 4096
@@ -44,7 +47,15 @@ class Usage:
         self._used = 0
 
 
-disk = Usage(int(os.environ.get("TBWRITER_SPOOL_BYTES") or DISK_BYTES))
+def _disk_bytes() -> int:
+    given = os.environ.get("TBWRITER_SPOOL_BYTES") or str(DISK_BYTES)
+    if given.strip().isdecimal() and int(given) > 0:
+        return int(given)
+    _log.warning("TBWRITER_SPOOL_BYTES must be a number of bytes, as 1073741824, got %r; %d it is", given, DISK_BYTES)
+    return DISK_BYTES
+
+
+disk = Usage(_disk_bytes())
 memory = Usage(MEMORY_BYTES)
 
 

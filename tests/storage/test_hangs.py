@@ -200,7 +200,7 @@ def test_a_connection_that_is_lost_without_a_word_is_given_up_and_made_anew(kind
 def test_a_call_of_webhdfs_has_an_end(monkeypatch):
     from tbwriter.sinks import _store
 
-    monkeypatch.setattr(_store, "_READ_SECS", 0.2)
+    monkeypatch.setattr(_store, "READ_SECS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"webhdfs://127.0.0.1:{server.getsockname()[1]}/run"
         with pytest.raises(OSError, match="Read timed out"):

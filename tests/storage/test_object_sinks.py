@@ -15,6 +15,8 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from needs import cannot_run
+from proxy import Proxy
+from waiting import wait_until
 
 import tbwriter
 from tbwriter import sinks
@@ -84,6 +86,45 @@ class TestGoogle(_OfFsspec):
         self.options = {"endpoint_url": fakegcs.url, "token": "anon"}
         self.fs = gcsfs.GCSFileSystem(**self.options, use_listings_cache=False, skip_instance_cache=True)
         self.spool = tmp_path / "spool"
+
+
+def test_googles_driver_prints_nothing_of_its_own_and_a_store_that_is_away_is_not_an_empty_place(tmp_path, caplog):
+    driver("gcsfs")
+    token = {"type": "authorized_user", "client_id": "me", "client_secret": "a-secret-value", "refresh_token": "mine"}
+    token["token_uri"] = "http://127.0.0.1:9/token"  # where nothing answers
+    options = {"endpoint_url": "http://127.0.0.1:9", "token": token}
+    with pytest.raises(OSError, match="TransportError"):
+        tbwriter.verify("gs://bucket/run", storage_options=options)
+    writer = tbwriter.SummaryWriter("gs://bucket/run", storage_options=options, spool_dir=tmp_path)
+    writer.close(0.1)
+    assert "TransportError" in caplog.text
+    assert {record.name.split(".")[0] for record in caplog.records} == {"tbwriter"}
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_key_of_azures_that_is_none_is_an_error_at_construction(azurite, tmp_path):
+    driver("adlfs")
+    options = {"connection_string": azurite.connection.replace("==;Blob", "*;Blob")}
+    with pytest.raises(tbwriter.SinkError, match=r"az://bucket/run.*AzureSigningError"):
+        tbwriter.SummaryWriter("az://bucket/run", storage_options=options, spool_dir=tmp_path)
+
+
+def test_azures_driver_leaves_it_to_us_to_try_again_and_to_tell(azurite, tmp_path, caplog):
+    """By itself it pauses for 15 s after each error, in which nothing is told and no flush returns True."""
+    driver("adlfs")
+    proxy = Proxy(azurite.port)
+    options = {"connection_string": azurite.connection.replace(f":{azurite.port}/", f":{proxy.port}/")}
+    url = f"az://bucket/run{next(_numbers)}"
+    with tbwriter.SummaryWriter(url, storage_options=options, spool_dir=tmp_path, flush_secs=0.05) as writer:
+        assert writer.flush(30)
+        proxy.fault = "503"
+        writer.add_scalar("loss", 1.0, 1)
+        assert not writer.flush(0.1)
+        wait_until(lambda: "HttpResponseError" in (writer.stats().last_error or ""), within=10)
+        proxy.fault = None
+        assert writer.flush(30)
+    proxy.stop()
+    assert {record.name.split(".")[0] for record in caplog.records} == {"tbwriter"}
 
 
 class TestAzure(_OfFsspec):
@@ -157,6 +198,113 @@ def test_a_driver_that_is_slow_and_a_store_that_hangs_hold_up_a_construction_no_
         writer.close(0.1)
     finally:
         answers.set()
+
+
+def test_a_driver_that_cannot_begin_tells_why_and_not_what_it_was_given(tmp_path):
+    """As that of Google's, which asks a server about its token."""
+
+    class Leaking(OtherStore):
+        protocol = "leaking-test"
+
+        def __init__(self, **options):
+            raise ConnectionError("cannot reach x: url: /tokeninfo?t=a%2Ftoken%3Dof%3Dmine")
+
+    fsspec.register_implementation("leaking-test", Leaking, clobber=True)
+    options = {"token": "a/token=of=mine"}
+    for call in (
+        lambda: tbwriter.SummaryWriter("leaking-test://run", storage_options=options, spool_dir=tmp_path),
+        lambda: tbwriter.verify("leaking-test://run", storage_options=options),
+    ):
+        with pytest.raises(OSError, match=r"cannot begin: ConnectionError: cannot reach x: url: /tokeninfo\?t=\*\*\*$"):
+            call()
+
+
+def test_ship_reports_a_driver_that_cannot_begin_and_sends_what_belongs_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setattr(_object, "_FIRST_PUT_SECS", 0.1)
+
+    class Away(OtherStore):
+        protocol = "away-at-first-test"
+        away = True
+
+        def pipe_file(self, path, value, mode="overwrite", **kwargs):
+            if self.away:
+                raise ConnectionError("away")
+            super().pipe_file(path, value)
+
+    class Broken(Away):
+        protocol = "broken-test"
+
+    for kind in (Broken, Away):
+        fsspec.register_implementation(kind.protocol, kind, clobber=True)
+        tbwriter.SummaryWriter(f"{kind.protocol}://run", spool_dir=tmp_path).close(0.1)
+    Away.away = False
+    _store._stores.clear()  # as in a new process
+    Broken.__init__ = lambda *_, **__: (_ for _ in ()).throw(ConnectionError("no way to the credentials"))
+    broken, sent = tbwriter.ship(tmp_path, timeout=0)
+    assert (
+        broken.error == "[Errno 5] broken-test://: its driver cannot begin: ConnectionError: no way to the credentials"
+    )
+    assert (sent.error, sent.files) == (None, 1)
+
+
+class OddError(Exception):
+    """What a driver raises that is no OSError, as those of S3 and Azure do."""
+
+
+@pytest.mark.parametrize("broken", ["isdir", "ls", "info", "a look", "open", "read", "put_file"])
+def test_whatever_a_driver_raises_is_an_os_error_with_the_url_and_no_secret(broken, tmp_path):
+    def fail(*_, **__):
+        raise OddError("refused\nfor a-secret-value")
+
+    class Odd(OtherStore):
+        protocol = "odd-test"
+
+    (tmp_path / "a").write_bytes(b"x")
+    options = {"secret": "a-secret-value"}
+    fsspec.register_implementation("odd-test", Odd, clobber=True)
+    url = f"odd-test://run{next(_numbers)}"
+    store = _store.store_for(url, options)
+    fs = store._fs
+    fs.pipe_file(store.path(f"{url}/a"), b"12345")
+    calls = {
+        "isdir": lambda: sinks.is_directory(url, options),
+        "ls": lambda: (sinks.list_names(url, options), sinks.remote_entries(url, options)),
+        "info": lambda: sinks.remote_info(f"{url}/a", options),
+        "a look": lambda: sinks.is_file(url, options),
+        "open": lambda: sinks.open_file(f"{url}/a", options),
+        "put_file": lambda: sinks.upload(str(tmp_path / "a"), f"{url}/b", options),
+    }
+    if broken == "read":
+        with sinks.open_file(f"{url}/a", options) as file:
+            assert file.read(2) == b"12"
+            file._file.read = fail
+            with pytest.raises(OSError, match="OddError: refused for ") as failed:
+                file.read(2)
+    else:
+        setattr(fs, {"a look": "info"}.get(broken, broken), fail)
+        with pytest.raises(OSError, match="OddError: refused for ") as failed:
+            calls[broken]()
+    assert "a-secret-value" not in f"{failed.value} {failed.value!r}"
+    assert failed.value.filename.startswith(url)
+
+
+def test_a_store_that_fails_now_and_then_is_told_of_once_a_minute(monkeypatch, said):
+    now = [1000.0]
+    monkeypatch.setattr(_store, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    store = _store.Store("storage-test", {})
+    for _ in range(600):
+        now[0] += 1
+        store.failed(OSError("503"), "storage-test://run", "the spool")
+        assert store.is_down
+        store.worked("storage-test://run")
+        assert not store.is_down
+    assert len(said()) == 2 * 10
+    for _ in range(600):  # and one that stays away once
+        now[0] += 1
+        store.failed(OSError("503"), "storage-test://run", "the spool")
+    assert len(said()) == 2 * 10 + 1
+    store.worked("storage-test://run")
+    assert said()[-1] == "storage-test://run: the store works again after 599.0 s"
 
 
 @pytest.mark.parametrize(("took", "left"), [(0.0, 9.5), (2.0, 7.5), (3.0, 6.5), (60.0, 6.5)])

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from test_object_sinks import OtherStore
 
+from tbwriter.sinks import _thinning
 from tbwriter.sinks._policy import Backoff, SegmentPolicy
 from tbwriter.sinks._shipping import Shipping
 from tbwriter.sinks._spool import MemorySpool
@@ -259,6 +260,18 @@ def test_pauses_after_errors_grow_to_a_minute_and_begin_again_after_a_success():
 def test_a_policy_that_makes_no_sense_is_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         SegmentPolicy(**settings)
+
+
+@pytest.mark.parametrize("given", ["1G", "-1", "0", "1e9"])
+def test_a_size_of_spools_that_is_none_is_told_and_the_training_goes_on(monkeypatch, caplog, given):
+    monkeypatch.setenv("TBWRITER_SPOOL_BYTES", given)
+    assert _thinning._disk_bytes() == 1 << 30
+    assert f"TBWRITER_SPOOL_BYTES must be a number of bytes, as 1073741824, got {given!r}" in caplog.text
+
+
+def test_the_size_of_spools_is_that_of_the_environment(monkeypatch):
+    monkeypatch.setenv("TBWRITER_SPOOL_BYTES", "123456")
+    assert _thinning._disk_bytes() == 123456
 
 
 def in_order(puts):

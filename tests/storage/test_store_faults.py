@@ -1,5 +1,6 @@
 """The store fails, the process is killed, or both: what was added is in the store in the end, once and in order."""
 
+import gc
 import shutil
 import signal
 import threading
@@ -7,6 +8,7 @@ import threading
 import pytest
 from children import Child, environment, run_well
 from event_files import read_bytes, steps
+from servers import KEY, SECRET
 from test_writer_on_s3 import make, spooled, write
 from waiting import wait_until
 
@@ -250,6 +252,82 @@ def test_what_was_left_for_another_url_of_the_bucket_is_sent_too(behind_proxy, p
         write(writer, 0, 5)
         wait_until(lambda: len(list(behind_proxy.spool.glob("*/"))) == 1, within=30)
     assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(20))
+
+
+def test_what_was_left_for_a_bucket_of_that_name_at_another_endpoint_stays_for_ship(
+    behind_proxy, proxy, light_s3, tmp_path, said
+):
+    writer = make(behind_proxy)
+    write(writer, 0, 10)
+    assert writer.flush(30)
+    proxy.fault = "503"
+    write(writer, 10, 20)
+    writer.close(0)
+    proxy.fault = None
+    light_s3.url, light_s3.prefix = behind_proxy.url, behind_proxy.prefix
+    with make(light_s3) as writer:
+        write(writer, 20, 30)
+        assert writer.flush(30)
+    assert steps(light_s3.download(tmp_path / "other"), "loss") == list(range(20, 30))
+    assert any("belongs to a store with another endpoint or account" in line for line in said())
+    (report,) = tbwriter.ship(behind_proxy.spool)
+    assert report.error is None
+    assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(20))
+
+
+def test_an_endpoint_of_the_environment_is_known_to_a_ship_without_it(behind_proxy, proxy, tmp_path, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", behind_proxy.options["endpoint_url"])
+    behind_proxy.options = None
+    writer = make(behind_proxy)
+    proxy.fault = "503"
+    write(writer, 0, 10)
+    writer.close(0.1)
+    proxy.fault = None
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    (report,) = tbwriter.ship(behind_proxy.spool, timeout=0)
+    assert report.error is None
+    assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(10))
+
+
+@pytest.fixture
+def secret_in_file(behind_proxy, tmp_path, monkeypatch):
+    """Credentials are in boto's file alone; called with the secret that it then holds."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    behind_proxy.options = {"endpoint_url": behind_proxy.options["endpoint_url"]}
+    text = f"[default]\naws_access_key_id = {KEY}\naws_secret_access_key = {{}}\n"
+    return lambda secret: (tmp_path / "credentials").write_text(text.format(secret))
+
+
+def test_credentials_that_are_renewed_in_their_file_are_taken_in_mid_run(
+    behind_proxy, proxy, tmp_path, caplog, secret_in_file
+):
+    secret_in_file("expired-secret")
+    proxy.fault = "reset"
+    with make(behind_proxy) as writer:
+        proxy.fault = None
+        write(writer, 0, 10)
+        writer.flush(0.1)
+        wait_until(lambda: "PermissionError" in (writer.stats().last_error or ""), within=30)
+        secret_in_file(SECRET)
+        wait_until(lambda: writer.flush(5), within=30)
+    assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(10))
+    gc.collect()  # of the driver that was given up
+    assert {record.name.split(".")[0] for record in caplog.records} == {"tbwriter"}
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_second_attempt_takes_credentials_that_were_mended_meanwhile(behind_proxy, secret_in_file):
+    secret_in_file("a-wrong-secret")
+    with pytest.raises(SinkError, match="PermissionError"):
+        make(behind_proxy)
+    with pytest.raises(PermissionError):
+        tbwriter.verify(behind_proxy.url, storage_options=behind_proxy.options)
+    secret_in_file(SECRET)
+    with make(behind_proxy) as writer:
+        write(writer, 0, 10)
+    assert tbwriter.verify(behind_proxy.url, storage_options=behind_proxy.options).ok
 
 
 def test_ship_leaves_what_belongs_to_a_living_writer(behind_proxy, proxy):
@@ -500,6 +578,42 @@ wait_for_parent()
     (report,) = tbwriter.ship(behind_proxy.spool, storage_options=behind_proxy.options)
     assert report.error is None
     assert steps(behind_proxy.download(tmp_path / "seen"), "loss") == list(range(30))
+
+
+def test_a_close_tells_what_it_could_not_put_into_the_spool_and_nothing_of_what_is_not_there(s3, said):
+    writer = make(s3)
+    write(writer, 0, 10)
+    assert writer.flush(30)
+    (directory,) = s3.spool.glob("*/")
+    shutil.rmtree(directory)
+    directory.touch()
+    write(writer, 10, 11)
+    writer.close(0.2)
+    assert [line.split(": ")[1] for line in said() if "closed with" in line] == ["closed with 1 values not stored"]
+
+
+def test_a_writer_that_is_made_after_all_spools_were_deleted_counts_as_alive(behind_proxy, proxy, tmp_path, said):
+    """And a sub-run: else somebody, or the writer itself, would send and delete what is in them."""
+    with make(behind_proxy) as first:
+        write(first, 0, 10)
+        assert first.flush(30)
+        shutil.rmtree(behind_proxy.spool)
+        behind_proxy.url += "/second"
+        with make(behind_proxy) as second:
+            proxy.fault = "503"
+            write(second, 0, 10)
+            first.add_scalars("sub", {"key": 1.0}, 1)
+            wait_until(
+                lambda: spooled(behind_proxy).count(b"loss") == 10 and b"sub" in spooled(behind_proxy), within=20
+            )
+            assert tbwriter.ship(behind_proxy.spool, timeout=0) == []
+            proxy.fault = None
+            assert second.flush(30)
+            assert first.flush(30)
+    assert not [line for line in said() if "lost" in line or "earlier process" in line]
+    seen = behind_proxy.download(tmp_path / "seen")
+    assert steps(seen / "second", "loss") == list(range(10))
+    assert steps(seen / "sub_key", "sub") == [1]
 
 
 def test_names_that_the_systems_encoding_cannot_hold_come_through_the_spool(behind_proxy, proxy, tmp_path):

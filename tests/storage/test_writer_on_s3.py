@@ -212,6 +212,19 @@ def test_a_wrong_bucket_is_an_error_at_construction(light_s3):
 
 
 @pytest.mark.usefixtures("patient")
+def test_a_bucket_of_a_name_that_none_has_is_an_error_at_construction(s3):
+    with pytest.raises(SinkError, match=r"s3://No_Bucket/run.*not valid"):
+        SummaryWriter("s3://No_Bucket/run", storage_options=s3.options, spool_dir=s3.spool)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_password_that_stands_before_a_bucket_is_shown_nowhere(light_s3, said):
+    with pytest.raises(SinkError, match=r"s3://bucket/run.*Invalid bucket name") as failed:
+        SummaryWriter("s3://key:hunter2@bucket/run", storage_options=light_s3.options, spool_dir=light_s3.spool)
+    assert not [text for text in (str(failed.value), repr(failed.value.__cause__), *said()) if "hunter2" in text]
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_wrong_key_is_an_error_at_construction_that_does_not_hold_it(s3, said):
     wrong = {**s3.options, "secret": "not-the-secret-at-all"}
     with pytest.raises(SinkError, match=r"s3://bucket/.*PermissionError") as failed:

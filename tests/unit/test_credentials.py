@@ -1,10 +1,13 @@
 """What may be written down of options and errors, and what may not."""
 
+import os
+
 import pytest
 
 from tbwriter import SummaryWriter
 from tbwriter.sinks._credentials import hide, safe_options, without_user
-from tbwriter.sinks._store import _with_defaults, is_refusal
+from tbwriter.sinks._options import found_elsewhere, identity, with_defaults
+from tbwriter.sinks._store import is_refusal
 
 OPTIONS = {
     "key": "AKIAEXAMPLE",
@@ -14,6 +17,7 @@ OPTIONS = {
     "client_kwargs": {"region_name": "eu-1", "aws_session_token": "token-of-session"},
     "connection_string": "AccountName=a;AccountKey=c2VjcmV0a2V5;",
     "credential": object(),
+    "token": "ya29.a/token+of=google",
 }
 
 
@@ -32,6 +36,7 @@ def test_only_known_options_are_written_down():
         ("token-of-session has expired", "*** has expired"),
         ("GET https://x/y?sig=abc%2F&se=1", "GET https://x/y?sig=***&se=1"),
         ("https://x/?X-Amz-Signature=0123&a=b", "https://x/?X-Amz-Signature=***&a=b"),
+        ("GET https://x/y?t=ya29.a%2Ftoken%2Bof%3Dgoogle&a=b", "GET https://x/y?t=***&a=b"),
         ("AccountKey=other;EndpointSuffix=x", "AccountKey=***;EndpointSuffix=x"),
         ("sftp://me:pass@host/run is down", "sftp://***@host/run is down"),
         ("nothing to hide at https://x/y?a=b", "nothing to hide at https://x/y?a=b"),
@@ -65,7 +70,7 @@ def test_a_user_and_a_password_in_a_url_are_in_no_repr():
 )
 def test_compatible_stores_get_the_style_and_the_checksums_that_they_take(endpoint, style):
     pytest.importorskip("botocore")
-    config = _with_defaults("s3", "s3", {"endpoint_url": endpoint})["config_kwargs"]
+    config = with_defaults("s3", "s3", {"endpoint_url": endpoint})["config_kwargs"]
     assert config["s3"] == {"addressing_style": style}
     assert config["request_checksum_calculation"] == config["response_checksum_validation"] == "when_required"
     assert (config["connect_timeout"], config["read_timeout"]) == (5, 15)
@@ -73,8 +78,9 @@ def test_compatible_stores_get_the_style_and_the_checksums_that_they_take(endpoi
 
 def test_amazon_is_left_to_its_own_defaults(monkeypatch):
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
     for options in ({}, {"endpoint_url": "https://s3.eu-central-1.amazonaws.com"}):
-        assert set(_with_defaults("s3", "s3", options)["config_kwargs"]) == {
+        assert set(with_defaults("s3", "s3", options)["config_kwargs"]) == {
             "connect_timeout",
             "read_timeout",
             "retries",
@@ -85,7 +91,7 @@ def test_what_the_user_says_goes_before_our_defaults():
     pytest.importorskip("botocore")
     given = {"s3": {"addressing_style": "path", "payload_signing_enabled": True}, "read_timeout": 60}
     options = {"endpoint_url": "https://minio.example.com", "config_kwargs": given}
-    config = _with_defaults("s3", "s3", options)["config_kwargs"]
+    config = with_defaults("s3", "s3", options)["config_kwargs"]
     assert config["s3"] == {"addressing_style": "path", "payload_signing_enabled": True}
     assert config["read_timeout"] == 60
     assert config["request_checksum_calculation"] == "when_required"
@@ -115,3 +121,66 @@ def test_errors_that_waiting_does_not_mend(error, refusal):
     wrapped = RuntimeError("wrapped")
     wrapped.__cause__ = error
     assert is_refusal(wrapped) is refusal
+
+
+@pytest.mark.parametrize("place", ["environment", "file", "profile", "services", "fsspec"])
+def test_an_endpoint_is_found_where_the_driver_finds_it(monkeypatch, tmp_path, place):
+    """And the settings that compatible stores need go with it, and a spool says where it belongs."""
+    pytest.importorskip("botocore")
+    from fsspec.config import conf
+
+    url = "https://obs.cn-north-4.myhuaweicloud.com"
+    files = {
+        "file": f"[default]\nendpoint_url = {url}\n",
+        "profile": f"[profile mine]\nendpoint_url = {url}\n",
+        "services": f"[default]\nservices = mine\n[services mine]\ns3 =\n  endpoint_url = {url}\n",
+    }
+    (tmp_path / "config").write_text(files.get(place, ""))
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "FSSPEC_S3_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    if place == "environment":
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    if place == "fsspec":
+        monkeypatch.setitem(conf, "s3", {"endpoint_url": url})
+    options = {"profile": "mine"} if place == "profile" else {}
+    config = with_defaults("s3", "s3", options)["config_kwargs"]
+    assert config["s3"] == {"addressing_style": "virtual"}
+    assert config["request_checksum_calculation"] == "when_required"
+    assert found_elsewhere("s3", options) == {"endpoint_url": url}
+
+
+def test_an_account_is_known_without_its_key():
+    assert found_elsewhere("abfs", {"connection_string": "AccountName=mine;AccountKey=c2VjcmV0"}) == {
+        "account_name": "mine"
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"endpoint_url": "http://minio:9000"}, {"client_kwargs": {"endpoint_url": "http://minio:9000/"}}, True),
+        ({"endpoint_url": "https://s3.eu-central-1.amazonaws.com"}, {}, True),
+        ({"endpoint_url": "http://minio:9000"}, {}, False),
+        ({"account_name": "a"}, {"account_name": "b"}, False),
+        ({"endpoint_url": "http://minio:9000", "verify": False}, {"endpoint_url": "http://minio:9000"}, True),
+    ],
+)
+def test_two_stores_are_one_where_endpoint_and_account_are(one, other, same):
+    assert (identity(one) == identity(other)) == same
+
+
+@pytest.mark.parametrize(
+    ("code", "refused"),
+    [
+        *(("InvalidToken", True), ("InvalidAccessKeyId", True), ("ExpiredToken", True), ("AccessDenied", True)),
+        *(("InvalidBucketName", True), ("NoSuchBucket", True), ("PermanentRedirect", True), ("KeyTooLongError", True)),
+        *(("AuthorizationHeaderMalformed", True), ("SlowDown", False), ("InternalError", False)),
+        *(("RequestTimeout", False), ("IncompleteBody", False), ("503", False)),
+    ],
+)
+def test_answers_of_s3_against_which_waiting_does_not_help_are_refusals(code, refused):
+    errors = pytest.importorskip("s3fs.errors")
+    exceptions = pytest.importorskip("botocore.exceptions")
+    answer = exceptions.ClientError({"Error": {"Code": code, "Message": "said"}}, "PutObject")
+    assert is_refusal(errors.translate_boto_error(answer)) == refused
