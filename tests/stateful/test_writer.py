@@ -927,10 +927,10 @@ def test_a_copy_whose_first_values_come_from_two_threads_opens_one_file(tmp_path
 
 def test_no_repr_shows_storage_options(tmp_path, writer_at):
     tbwriter.register_sink(
-        "secretive", lambda url, name, header, options: open_sink(tmp_path, name=name, header=header), lambda *_: []
+        "guarded", lambda url, name, header, options: open_sink(tmp_path, name=name, header=header), lambda *_: []
     )
-    writer = writer_at("secretive://bucket/run", storage_options={"secret": "hunter2"})
-    assert repr(writer) == "SummaryWriter('secretive://bucket/run')"
+    writer = writer_at("guarded://bucket/run", storage_options={"secret": "hunter2"})
+    assert repr(writer) == "SummaryWriter('guarded://bucket/run')"
     assert "hunter2" not in repr(vars(writer))
 
 
