@@ -5,14 +5,15 @@ import os
 
 import pytest
 from event_files import steps
+from needs import need
 
 from tbwriter import SummaryWriter, read_events, sinks
 
-pytest.importorskip("typer")
-from typer.testing import CliRunner
-
 
 def command(*arguments):
+    need("typer")
+    from typer.testing import CliRunner
+
     from tbwriter.cli._app import app
 
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
@@ -65,7 +66,7 @@ def test_a_store_that_fails_ends_every_command_with_3_and_a_line(behind_proxy, p
 
 @pytest.mark.parametrize("fault", ["503", "reset"])
 def test_a_store_that_takes_nothing_ends_with_3(behind_proxy, proxy, tmp_path, fault):
-    pytest.importorskip("matplotlib")
+    need("matplotlib")
     with SummaryWriter(tmp_path / "run") as writer:
         write(writer, 0, 10)
     proxy.fault = fault
