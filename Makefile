@@ -1,7 +1,7 @@
 # Everything runs in virtual environments inside this folder; nothing outside is changed.
 #
 #   make demo     trains with MindSpore on real data through the callback, and shows the curves
-#   make test     passes the tests: newest dependencies, oldest ones, NumPy 1, and the installed wheel
+#   make test     runs the tests: newest dependencies, oldest ones, NumPy 1, and the installed wheel
 #   make lint     ruff, mypy --strict, import-linter, generated code, documentation
 #   make docs     builds the documentation: build/docs/index.html
 #   make bench    measures what logging costs on this machine

@@ -7,8 +7,12 @@ the CPU; every curve written by msbridge, read back by TensorBoard's own reader.
 import argparse
 import contextlib
 import os
+import shlex
+import shutil
+import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 os.environ.setdefault("GLOG_v", "3")  # MindSpore's errors only
 
@@ -127,6 +131,17 @@ def draw(curves: Mapping[str, Curve], console: Console) -> None:
         console.print(plotext.uncolorize(figure.build().string()), markup=False, highlight=False)
 
 
+def command(logdir: str) -> str:
+    """Give the line that shows `logdir`, as a shell runs it here: `make demo` installs into an environment off the PATH."""
+    beside = Path(sys.executable).with_name("tensorboard")
+    on_path = shutil.which("tensorboard")
+    if not beside.exists() or (on_path and Path(on_path).resolve() == beside.resolve()):
+        program = "tensorboard"
+    else:
+        program = os.path.relpath(beside) if beside.is_relative_to(Path.cwd()) else str(beside)
+    return shlex.join([program, "--logdir", logdir])
+
+
 def main() -> None:
     """Train, read back, show."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -152,7 +167,7 @@ def main() -> None:
         "each step in between was kept on the device and came along."
     )
     console.print("To look further:\n")
-    console.print(f"    tensorboard --logdir {logdir}\n", style="bold", soft_wrap=True, highlight=False)
+    console.print(f"    {command(logdir)}\n", style="bold", soft_wrap=True, highlight=False)
 
 
 if __name__ == "__main__":

@@ -93,3 +93,19 @@ def shape(page):
 def test_both_readmes_have_the_same_code_tables_links_and_names():
     english, chinese = map(shape, READMES)
     assert chinese == english
+
+
+def figures(page):
+    """Return the numbers and capital names, such as CI, of each cell of the tables, as far as they stand in prose."""
+    cells = []
+    for token, after in itertools.pairwise(tokens(page)):
+        if token.type in {"th_open", "td_open"}:
+            text = " ".join(child.content for child in after.children or () if child.type == "text")
+            cells.append(sorted(re.findall(r"\d+(?:\.\d+)*|(?<![A-Za-z])[A-Z]{2,}(?![A-Za-z])", text)))
+    return cells
+
+
+def test_both_readmes_have_the_same_figures_in_their_tables():
+    english, chinese = map(figures, READMES)
+    assert any(english)
+    assert chinese == english
