@@ -132,7 +132,7 @@ def draw(curves: Mapping[str, Curve], console: Console) -> None:
 
 
 def command(logdir: str) -> str:
-    """Give the line that shows `logdir`, as a shell runs it here: `make demo` installs into an environment off the PATH."""
+    """Give the line that shows `logdir` in this shell: `make demo` installs into an environment off the PATH."""
     beside = Path(sys.executable).with_name("tensorboard")
     on_path = shutil.which("tensorboard")
     if not beside.exists() or (on_path and Path(on_path).resolve() == beside.resolve()):

@@ -33,6 +33,8 @@ class Bound:
     """The TensorBoardCallback."""
     ranks: int
     step: int = 0
+    is_over: bool = False
+    """The last step has run; the values of the steps before it come to the host after that."""
 
 
 class TrainingAction:
@@ -56,12 +58,15 @@ class TrainingAction:
 class StopTraining(TrainingAction):
     """End the training after the step that runs, as `request_stop` does; the file is closed as at its end.
 
+    A training that is over before the values have come to the host is not stopped any more, and the log says so.
     Does nothing but say so in a training of several ranks: the others would wait for this one without end.
     """
 
     def act(self, alert: Alert, bound: Bound) -> None:
         """Ask MindSpore to stop."""
-        if _alone(bound, self):
+        if bound.is_over:
+            _log.warning("StopTraining came too late, the training was over: %s", alert.message)
+        elif _alone(bound, self):
             _log.warning("the training is stopped: %s", alert.message)
             bound.run_context.request_stop()
 

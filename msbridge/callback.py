@@ -311,6 +311,9 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     def on_train_end(self, run_context: Any) -> None:
         """End here only where nobody uses the callback as a context manager, as Model does."""
         self._ended = not self._inner_depth
+        for action in self._actions:
+            if action.bound is not None and self._ended:
+                action.bound.is_over = True
         if self._depth == 0:
             self._finish(failing=False)
 

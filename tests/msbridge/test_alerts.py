@@ -41,6 +41,16 @@ def test_stop_training_stops_and_closes(mode, tmp_path, said):
     assert curve(tmp_path, "train/loss")[0] == steps
 
 
+def test_stop_training_says_when_it_comes_after_the_last_step(mode, tmp_path, said):
+    # No value comes to the host before the end: one collection, and an interval that does not pass.
+    alerts = [NonFinite("train/loss", then=StopTraining())]
+    curves = TensorBoardCallback(tmp_path, 1000, flush_secs=3600, alerts=alerts)
+    train(model(lambda net: sgd(net, 1e18)), 40, curves)
+    assert len(curve(tmp_path, "train/loss")[0]) == 40
+    assert any("StopTraining came too late, the training was over" in line for line in said())
+    assert not any("the training is stopped" in line for line in said())
+
+
 def test_the_learning_rate_is_scaled_down_to_its_least(mode, tmp_path):
     rule = Above("train/epoch", 0, then=[ScaleLearningRate(0.5), ScaleLearningRate(0.1, least=0.04)])
     train(model(), 4, TensorBoardCallback(tmp_path, 1, flush_secs=0, alerts=[rule]))
