@@ -2,13 +2,15 @@
 
 Three facts of MindSpore 2.10 with NumPy 2 shape this file. A host read of a bfloat16 tensor is a TypeError or ends the
 process, so everything is cast to float32 on the device first. Operators that take a Python tuple or number (`reshape`,
-`a * b`) touch NumPy's C interface, and the first such touch of a process is a SystemError; `touch_numpy` makes it
-harmless when a training begins. And a kernel that does not exist is found out late, in another operator's call.
+`a * b`) touch NumPy's C interface; the first such touch of a process is a SystemError, and where it comes after
+`init()`, `msrun` ends with an error once all is trained. So no default collector has such an operator, `past_numpy` is
+for those that do, and `touch_numpy` for PyNative mode, where trainings touch NumPy themselves. And a kernel that does
+not exist is found out late, in another operator's call.
 """
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import mindspore as ms
 import numpy as np
@@ -18,6 +20,7 @@ from mindspore import mint, ops
 from tbwriter._logger import get_logger
 
 Array = npt.NDArray[np.float32]
+Result = TypeVar("Result")
 
 _MOST_STACKED = 64  # scalars in one operator
 _FEW_STACKED = 8
@@ -27,6 +30,7 @@ _stack = ops.Stack()
 _concat = ops.Concat()
 _cast = ops.Cast()
 _reshape = ops.Reshape()
+_HAS_NUMPY_2 = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 
 _NUMBERS = frozenset(
     str(getattr(ms, name))
@@ -41,6 +45,14 @@ def touch_numpy() -> None:
     """Take the first touch of NumPy's C interface in this process, and its SystemError, upon us."""
     with contextlib.suppress(SystemError):
         _reshape(ms.Tensor([1.0], ms.float32), (1,))
+
+
+def past_numpy(act: Callable[..., Result], *args: Any) -> Result:
+    """Give what `act` gives, called once more where it was the first to touch NumPy."""
+    try:
+        return act(*args)
+    except SystemError:
+        return act(*args)
 
 
 def is_tensor(value: object) -> bool:
@@ -116,7 +128,10 @@ def mean(value: Any) -> Any:
 
 def flat(tensor: Any) -> Any:
     """Give a tensor in one dimension; a view where it can be one."""
-    return _reshape(tensor, (-1,)) if tensor.ndim != 1 else tensor
+    if tensor.ndim == 1:
+        return tensor
+    # MindSpore 2.7, which knows NumPy 1 alone, has no kernel for the first on the CPU.
+    return mint.flatten(tensor) if _HAS_NUMPY_2 else _reshape(tensor, (-1,))
 
 
 def copied(tensor: Any) -> Any:

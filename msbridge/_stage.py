@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from msbridge._clock import Clock
-from msbridge._device import is_tensor
+from msbridge._device import is_tensor, past_numpy
 from msbridge._found import Found
 from msbridge._outputs import Outputs
 from msbridge._reduce import Reducer
@@ -223,7 +223,7 @@ class Stage:
         """Ask one collector, and leave in `raw` what it answered."""
 
         def collect() -> dict[str, Any]:
-            values = collector.collect(context)
+            values = past_numpy(collector.collect, context)
             raw.update(values)
             return {tag: context.transfer.scalar(v) if is_tensor(v) else v for tag, v in values.items()}
 

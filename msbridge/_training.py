@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import mindspore as ms
+
 from msbridge._clock import Clock
 from msbridge._device import Transfer, touch_numpy
 from msbridge._install import NoTapError, SinkLosses, install, remove, sink_losses
@@ -43,7 +45,8 @@ class WatchedTraining:
         heavy_schedule: Schedule | None = None,
         reducer: Reducer | None = None,
     ) -> None:
-        touch_numpy()
+        if ms.get_context("mode") == ms.PYNATIVE_MODE:
+            touch_numpy()
         self.clock = Clock(params)
         collectors = list(collectors)
         self._stage = Stage(collectors, observe, heavy_schedule)
