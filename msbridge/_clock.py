@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tbwriter._wall_times import WallTimes
+
 
 class Clock:
     """Count, in one training, what went by since the last collection. Validation can be left out."""
@@ -17,7 +19,7 @@ class Clock:
         self._samples: int | None = 0
         self._batch_size: int | None = None
         self._ends: list[tuple[int, float]] = []  # (step, wall time) of steps that ended since
-        self._shift = 0.0  # by how much the machine's clock was set back since the training began
+        self._wall_times = WallTimes(overtaken_secs=0.0)
         if params.get("dataset_sink_mode"):
             # The host sees no batch then. Asked once: for some datasets the answer is work.
             self._batch_size = int(params.train_dataset.get_batch_size())
@@ -29,12 +31,7 @@ class Clock:
 
     def step_end(self, step: int, steps: int, params: Any) -> None:
         """Note the end of `steps` steps, the last of which is `step`."""
-        now = time.time() + self._shift
-        if self._ends and now < self._ends[-1][1]:
-            # Wall times go on from where they were, as in tbwriter: TensorBoard draws falling ones backwards.
-            self._shift += self._ends[-1][1] - now
-            now = self._ends[-1][1]
-        self._ends.append((step, now))
+        self._ends.append((step, self._wall_times.corrected(time.time())))
         if self._samples is not None:
             size = _batch_size(params.get("train_dataset_element")) or self._batch_size
             self._samples = None if size is None else self._samples + size * steps

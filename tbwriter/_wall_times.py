@@ -15,9 +15,14 @@ class Given(float):
 
 
 class WallTimes:
-    """Corrects what the clock gave, in the order in which it is stored; one per run or sub-run."""
+    """Corrects what the clock gave, in the order in which it is stored; one per run or sub-run.
 
-    def __init__(self) -> None:
+    Args:
+        overtaken_secs: how late a time may come without that the clock was set back; 0 where one thread reads it.
+    """
+
+    def __init__(self, overtaken_secs: float = _OVERTAKEN_SECS) -> None:
+        self._overtaken_secs = overtaken_secs
         self._latest = float("-inf")
         self._shift = 0.0
 
@@ -33,7 +38,7 @@ class WallTimes:
         moved = self.shifted(wall_time)
         if moved < self._latest:
             back = self._latest - moved
-            if back > _OVERTAKEN_SECS:
+            if back > self._overtaken_secs:
                 self._shift += back
                 _log.info("the clock went back by %.1f s: wall times go on from where they were", back)
             return self._latest

@@ -152,6 +152,17 @@ class OtherStore(MemoryFileSystem):
 fsspec.register_implementation("storage-test", OtherStore, clobber=True)
 
 
+class DownStore(OtherStore):
+    """One that takes nothing while it `is_down`."""
+
+    is_down = False
+
+    def pipe_file(self, path, value, mode="overwrite", **kwargs):
+        if self.is_down:
+            raise ConnectionError("down")
+        super().pipe_file(path, value)
+
+
 def test_a_driver_that_is_not_ready_in_time_is_told_at_construction(monkeypatch, tmp_path):
     ready = threading.Event()
 
@@ -222,14 +233,9 @@ def test_a_driver_that_cannot_begin_tells_why_and_not_what_it_was_given(tmp_path
 def test_ship_reports_a_driver_that_cannot_begin_and_sends_what_belongs_elsewhere(tmp_path, monkeypatch):
     monkeypatch.setattr(_object, "_FIRST_PUT_SECS", 0.1)
 
-    class Away(OtherStore):
+    class Away(DownStore):
         protocol = "away-at-first-test"
-        away = True
-
-        def pipe_file(self, path, value, mode="overwrite", **kwargs):
-            if self.away:
-                raise ConnectionError("away")
-            super().pipe_file(path, value)
+        is_down = True
 
     class Broken(Away):
         protocol = "broken-test"
@@ -237,7 +243,7 @@ def test_ship_reports_a_driver_that_cannot_begin_and_sends_what_belongs_elsewher
     for kind in (Broken, Away):
         fsspec.register_implementation(kind.protocol, kind, clobber=True)
         tbwriter.SummaryWriter(f"{kind.protocol}://run", spool_dir=tmp_path).close(0.1)
-    Away.away = False
+    Away.is_down = False
     _store._stores.clear()  # as in a new process
     Broken.__init__ = lambda *_, **__: (_ for _ in ()).throw(ConnectionError("no way to the credentials"))
     broken, sent = tbwriter.ship(tmp_path, timeout=0)
@@ -380,14 +386,8 @@ class TestWithoutADisk(_OfFsspec):
 def test_side_files_that_a_closed_writer_leaves_take_no_room_from_the_next(tmp_path):
     """What lies in the spool of a writer that is gone is not this process's any more."""
 
-    class Down(OtherStore):
+    class Down(DownStore):
         protocol = "down-test"
-        is_down = False
-
-        def pipe_file(self, path, value, mode="overwrite", **kwargs):
-            if self.is_down:
-                raise ConnectionError("down")
-            super().pipe_file(path, value)
 
     fsspec.register_implementation("down-test", Down, clobber=True)
     before = _thinning.disk.free()

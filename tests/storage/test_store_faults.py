@@ -234,18 +234,23 @@ def test_a_flush_without_a_timeout_gives_up_on_a_store_that_hangs_and_the_next_a
     writer.close()
 
 
-def test_what_was_left_for_another_url_of_the_bucket_is_sent_too(behind_proxy, proxy, tmp_path, monkeypatch):
-    from tbwriter.sinks import _store, _strays
-
-    monkeypatch.setattr(_strays, "_FIRST_SECS", 0.0)
-    first_url = behind_proxy.url
-    writer = make(behind_proxy)
+def leave_half(place, proxy):
+    """Write 20 steps, of which the store has the first ten and the spool of a closed writer the others."""
+    writer = make(place)
     write(writer, 0, 10)
     assert writer.flush(30)
     proxy.fault = "503"
     write(writer, 10, 20)
     writer.close(0)
     proxy.fault = None
+
+
+def test_what_was_left_for_another_url_of_the_bucket_is_sent_too(behind_proxy, proxy, tmp_path, monkeypatch):
+    from tbwriter.sinks import _store, _strays
+
+    monkeypatch.setattr(_strays, "_FIRST_SECS", 0.0)
+    first_url = behind_proxy.url
+    leave_half(behind_proxy, proxy)
     _store._stores.clear()  # as in a new process
     behind_proxy.url = first_url + "-again"
     with make(behind_proxy) as writer:
@@ -257,13 +262,7 @@ def test_what_was_left_for_another_url_of_the_bucket_is_sent_too(behind_proxy, p
 def test_what_was_left_for_a_bucket_of_that_name_at_another_endpoint_stays_for_ship(
     behind_proxy, proxy, light_s3, tmp_path, said
 ):
-    writer = make(behind_proxy)
-    write(writer, 0, 10)
-    assert writer.flush(30)
-    proxy.fault = "503"
-    write(writer, 10, 20)
-    writer.close(0)
-    proxy.fault = None
+    leave_half(behind_proxy, proxy)
     light_s3.url, light_s3.prefix = behind_proxy.url, behind_proxy.prefix
     with make(light_s3) as writer:
         write(writer, 20, 30)
