@@ -21,6 +21,11 @@ from tbwriter._wall_times import Given
 from tbwriter.errors import QueueFullError, SinkError, WriterClosedError
 
 
+def wall_time_of(walltime: float | None, tag: str) -> float:
+    """Return the clock's wall time, or the one that is given, checked."""
+    return time.time() if walltime is None else Given(_summary.as_wall_time(walltime, tag))
+
+
 class Group:
     """Tags that come together, and what `add_metrics` needs for their values."""
 
@@ -72,9 +77,7 @@ class Adding:
         return _summary.as_step(self._default_step if step is None else step, tag)
 
     def _wall_time(self, walltime: float | None, tag: str) -> float:
-        """Return the clock's wall time, or the one that is given."""
-        walltime = self._default_walltime if walltime is None else walltime
-        return time.time() if walltime is None else Given(_summary.as_wall_time(walltime, tag))
+        return wall_time_of(self._default_walltime if walltime is None else walltime, tag)
 
     def _claim(self, tag: str, kind: str) -> None:
         """Keep every tag to one kind: TensorBoard's readers hide the second, and one of them then fails.

@@ -7,7 +7,7 @@ from typing import Any
 
 from tbwriter import _summary
 from tbwriter._entries import Raw, RawSummary
-from tbwriter._wall_times import Given
+from tbwriter._methods._adding import wall_time_of
 
 
 class EventMethods:
@@ -52,7 +52,7 @@ class EventMethods:
         default_step, default_walltime = self._defaults()
         step = default_step if global_step is None else global_step
         walltime = default_walltime if walltime is None else walltime
-        wall_time = time.time() if walltime is None else Given(_summary.as_wall_time(walltime, "summary"))
+        wall_time = wall_time_of(walltime, "summary")
         data = _summary.check_summary(data)
         self._put_raw(RawSummary(data, _summary.as_step(step, "summary"), wall_time))
 
