@@ -16,6 +16,7 @@ from tbwriter.cli._finding import (
     Finding,
     being_written,
     both,
+    let_read,
     merge,
     move_away,
     repair,
@@ -44,8 +45,7 @@ def _check_damage(run: RunScan, file: FileScan) -> Iterator[Finding]:
             path,
             f"the file cannot be read: {file.error}",
             **both("shows nothing of it"),
-            fix="or run TensorBoard as a user who may read it",
-            command=f"chmod u+r {shell_word(path)}" if "://" not in path else "",
+            **let_read(path, "TensorBoard"),
         )
     what = foreign(file.head)
     if what:

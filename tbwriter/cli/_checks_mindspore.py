@@ -10,7 +10,7 @@ from tbwriter import reader
 from tbwriter._scanned import RunScan
 from tbwriter._tree import Directory, Found
 from tbwriter.cli._common import counted, in_words, megabytes, shell_word
-from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, into, names
+from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, into, let_read, names
 
 _VERSION = "MindSpore.Event"
 _ENDINGS = ("_MS", "_lineage")
@@ -77,8 +77,7 @@ def _check_damage(directory: Directory, found: Found, storage_options: Mapping[s
             found.path,
             f"the file cannot be read: {in_words(exc)}",
             **both("shows nothing of it, as it is of MindSpore's own format"),
-            fix="or run `tbwriter convert` as a user who may read it",
-            command=f"chmod u+r {shell_word(found.path)}" if "://" not in found.path else "",
+            **let_read(found.path, "`tbwriter convert`"),
         )
         return
     faults = [fault for fault in report.faults if not (fault.torn_tail and being_written(found))]

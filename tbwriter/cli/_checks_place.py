@@ -10,7 +10,7 @@ from itertools import islice
 from tbwriter import _record, _summary, _tree, sinks
 from tbwriter._tree import Directory
 from tbwriter.cli._common import counted, shell_word
-from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, names
+from tbwriter.cli._finding import ERROR, NOTE, WARNING, Finding, being_written, both, let_read, names
 from tbwriter.errors import CorruptRecordError
 
 _SOME_DIRECTORIES = 2000
@@ -90,8 +90,7 @@ def check_tree(place: str, directories: list[Directory]) -> Iterator[Finding]:
                 directory.path,
                 f"the directory cannot be listed: {directory.error.strerror or directory.error}",
                 **both("shows none of its runs"),
-                command=f"chmod u+rx {shell_word(directory.path)}" if "://" not in place else "",
-                fix="or run TensorBoard as a user who may read it",
+                **let_read(directory.path, "TensorBoard", "rx"),
             )
     renamed = sorted(_files_that_hold_events(place, [found for found in directories if not found.event_files]))
     if renamed:

@@ -145,6 +145,12 @@ def logdir_of(path: str, run: str) -> str:
     return path if run == "." else path[: -len(run)].rstrip("/") or "/"
 
 
+def let_read(path: str, reader: str, rights: str = "r") -> dict[str, str]:
+    """Return `command` and `fix`, as arguments of Finding, where `reader` may not read what is at `path`."""
+    command = "" if "://" in path else f"chmod u+{rights} {shell_word(path)}"
+    return {"command": command, "fix": f"or run {reader} as a user who may read it"}
+
+
 def move_away(path: str) -> dict[str, str]:
     """Return `command` and `fix`, as arguments of Finding, where a file should lie elsewhere."""
     if "://" in path:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, TypeVar, cast
 
 from tbwriter.sinks import _urls
 from tbwriter.sinks._asking import Reading, as_os_error
@@ -60,6 +60,8 @@ __all__ = [
     "upload",
     "without_user",
 ]
+
+_T = TypeVar("_T")
 
 PathLike = os.PathLike[str]
 Opener = Callable[[str, str, bytes, Mapping[str, Any]], Sink]
@@ -212,9 +214,7 @@ def list_names(url: str, storage_options: Mapping[str, Any] | None = None) -> li
         backend = _backends.get(match[1])
         if backend:
             return backend.list(url, storage_options or {})
-        store = _store_of(url, storage_options)
-        with as_os_error(store, url):
-            return store.names(url)
+        return _ask(url, storage_options, lambda store: store.names(url))
     try:
         with os.scandir(url) as found:
             return [entry.name for entry in found if entry.is_file()]
@@ -268,6 +268,13 @@ def names_before(
     return [*(found or ()), *_object.waiting_names(url, spool_dir)], found is not None
 
 
+def _ask(url: str, storage_options: Mapping[str, Any] | None, act: Callable[[Store], _T]) -> _T:
+    """Return what `act` does with the store of a URL; what its driver raises is OSError, with the URL."""
+    store = _store_of(url, storage_options)
+    with as_os_error(store, url):
+        return act(store)
+
+
 def _store_of(url: str, storage_options: Mapping[str, Any] | None, until: float | None = None) -> Store:
     from tbwriter.sinks import _store  # what it brings is for URLs only
 
@@ -288,9 +295,7 @@ def is_file(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
         OSError: the store cannot be asked.
     """
     if _is_object_store(url):
-        store = _store_of(url, storage_options)
-        with as_os_error(store, url):
-            return store.is_file(url)
+        return _ask(url, storage_options, lambda store: store.is_file(url))
     if _urls.URL.match(url):
         fs, path = _file_system(url, storage_options)
         return bool(fs.isfile(path))
@@ -304,9 +309,7 @@ def is_directory(url: str, storage_options: Mapping[str, Any] | None = None) -> 
         OSError: the store cannot be asked.
     """
     if _is_object_store(url):
-        store = _store_of(url, storage_options)
-        with as_os_error(store, url):
-            return store.is_directory(url)
+        return _ask(url, storage_options, lambda store: store.is_directory(url))
     if _urls.URL.match(url):
         fs, path = _file_system(url, storage_options)
         return bool(fs.isdir(path))
@@ -320,9 +323,7 @@ def remote_info(url: str, storage_options: Mapping[str, Any] | None = None) -> M
         OSError: there is none, or it cannot be asked.
     """
     if _is_object_store(url):
-        store = _store_of(url, storage_options)
-        with as_os_error(store, url):
-            return store.info(url)
+        return _ask(url, storage_options, lambda store: store.info(url))
     fs, path = _file_system(url, storage_options)
     return cast("Mapping[str, Any]", fs.info(path))
 
@@ -334,9 +335,7 @@ def remote_entries(url: str, storage_options: Mapping[str, Any] | None = None) -
         OSError: it cannot be listed.
     """
     if _is_object_store(url):
-        store = _store_of(url, storage_options)
-        with as_os_error(store, url):
-            return store.entries(url)
+        return _ask(url, storage_options, lambda store: store.entries(url))
     fs, path = _file_system(url, storage_options)
     return [(about["name"].rstrip("/").rsplit("/", 1)[-1], about) for about in fs.ls(path, detail=True)]
 
@@ -348,9 +347,7 @@ def upload(local: str, url: str, storage_options: Mapping[str, Any] | None = Non
         OSError: it cannot be stored.
     """
     if _is_object_store(url):
-        store = _store_of(url, storage_options)
-        with as_os_error(store, url):
-            store.upload(local, url)
+        _ask(url, storage_options, lambda store: store.upload(local, url))
         return
     fs, path = _file_system(url, storage_options)
     fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
@@ -364,9 +361,7 @@ def open_file(url: str, storage_options: Mapping[str, Any] | None = None) -> Bin
         OSError: it cannot be opened.
     """
     if _is_object_store(url):
-        store = _store_of(url, storage_options)
-        with as_os_error(store, url):
-            return cast("BinaryIO", Reading(store.open(url), store, url))
+        return _ask(url, storage_options, lambda store: cast("BinaryIO", Reading(store.open(url), store, url)))
     if _urls.URL.match(url):
         fs, path = _file_system(url, storage_options)
         return cast("BinaryIO", fs.open(path, "rb"))

@@ -6,15 +6,15 @@ The last quarter of the spool is shared out in twelve parts: in the first one re
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import threading
 from typing import NamedTuple
 
+from tbwriter._logger import get_logger
 from tbwriter.sinks._base import record_sizes
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 ROOMY = 0.25
 _LARGE_BYTES = 4096
