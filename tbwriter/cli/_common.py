@@ -191,30 +191,6 @@ def runs_below(
     return runs
 
 
-class GoingOn:
-    """For a command that goes on looking when storage fails: what it fails with is said once an outage."""
-
-    def __init__(self) -> None:
-        self._said = ""
-
-    @contextmanager
-    def look(self) -> Iterator[None]:
-        """Say what storage fails with within the block."""
-        try:
-            yield
-        except FileExistsError:
-            raise  # waiting helps nothing
-        except OSError as exc:
-            if isinstance(exc, BrokenPipeError) and _ends.reader_has_gone():
-                raise
-            words = in_words(exc)
-            if words != self._said:
-                say(f"tbwriter: {words}; trying again")
-            self._said = words
-        else:
-            self._said = ""
-
-
 def size_of(runs: list[Directory]) -> int:
     """Return the bytes of all event files."""
     return sum(found.size for run in runs for found in run.event_files)

@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from tbwriter.cli import _common
+from tbwriter.cli._going_on import GoingOn
 
 
 @_common.command
@@ -38,7 +39,7 @@ def convert(
     module: Any = importlib.import_module("msbridge.convert")
     places = _common.place(path), _common.place(output, "--output")
     with module.Conversion(*places, storage_options=options) as conversion:
-        going_on = _common.GoingOn()
+        going_on = GoingOn()
         try:
             conversion.step()
             if not conversion.reports and not follow:

@@ -19,6 +19,7 @@ from tbwriter._tree import Directory
 from tbwriter.cli import _common, _fonts, _order, _saving, _writing
 from tbwriter.cli._curves import Curve, Smoothing
 from tbwriter.cli._damage import Damage
+from tbwriter.cli._going_on import GoingOn
 from tbwriter.cli._visible import visible
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def plot(
     if every is None:
         damage.end()
         return
-    drawn, going_on = True, _common.GoingOn()
+    drawn, going_on = True, GoingOn()
     while True:
         if drawn:
             damage.say()

@@ -21,6 +21,7 @@ from tbwriter.cli import _common, _writing
 from tbwriter.cli._curves import sparkline
 from tbwriter.cli._damage import Damage, FileDamage
 from tbwriter.cli._finding import being_written
+from tbwriter.cli._going_on import GoingOn
 from tbwriter.cli._visible import cell
 from tbwriter.errors import CorruptRecordError
 
@@ -194,7 +195,7 @@ def tail(
         if not as_json:
             out.print(_table(lines, out))
         follower.damage.end()
-    going_on = _common.GoingOn()
+    going_on = GoingOn()
     if as_json:
         while True:
             time.sleep(interval)

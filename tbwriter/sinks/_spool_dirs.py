@@ -10,6 +10,8 @@
     <root>/<pid>.<random>.owner     one for each process, which holds flock(2) on it
 
 Only that lock tells whether an owner lives: process numbers are used again, and all are 1 in containers.
+
+Over 300 lines: one layout on disk, as its owner, its heirs and `ship` see it.
 """
 
 from __future__ import annotations
