@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 from tbwriter._wall_times import WallTimes
 
+_SEQUENCES = (list, tuple)  # asked at every step: list | tuple is made anew each time
+
 
 class Clock:
     """Count, in one training, what went by since the last collection. Validation can be left out."""
@@ -73,6 +75,6 @@ class Clock:
 
 
 def _batch_size(element: Any) -> int | None:
-    first = element[0] if isinstance(element, list | tuple) and element else element
+    first = element[0] if isinstance(element, _SEQUENCES) and element else element
     shape: tuple[int, ...] = getattr(first, "shape", ())
     return int(shape[0]) if len(shape) else None

@@ -23,6 +23,7 @@ Array = npt.NDArray[np.float32]
 Result = TypeVar("Result")
 
 _MOST_STACKED = 64  # scalars in one operator
+_MOST_LOOSE = 256  # scalars that wait for one: of several calls in a row all but the first take a third of the time
 _FEW_STACKED = 8
 _log = get_logger(__name__)
 
@@ -252,7 +253,7 @@ class Strip:
     def __init__(self) -> None:
         self._steps: list[int] = []
         self._newest: list[Any] = []  # tensors with one element
-        self._older: list[Any] = []  # vectors of _MOST_STACKED
+        self._older: list[Any] = []  # vectors of up to _MOST_STACKED
 
     def __bool__(self) -> bool:
         return bool(self._steps)
@@ -261,14 +262,18 @@ class Strip:
         """Keep a device tensor with one element that nobody changes; what it is is asked later, many at a time."""
         self._steps.append(step)
         self._newest.append(scalar)
-        if len(self._newest) == _MOST_STACKED:
-            self._older.append(_stacked(self._newest))
-            self._newest = []
+        if len(self._newest) == _MOST_LOOSE:
+            self._gather()
+
+    def _gather(self) -> None:
+        for begin in range(0, len(self._newest), _MOST_STACKED):
+            self._older.append(_stacked(self._newest[begin : begin + _MOST_STACKED]))
+        self._newest = []
 
     def stage(self, transfer: Transfer) -> Callable[[], "tuple[list[int], Array]"]:
         """Let `transfer` copy all that is kept, and begin anew. The answer is steps and values."""
-        parts = [*self._older, *([_stacked(self._newest)] if self._newest else [])]
-        steps, reads = self._steps, [transfer.vector(part) for part in parts]
-        self._steps, self._newest, self._older = [], [], []
+        self._gather()
+        steps, reads = self._steps, [transfer.vector(part) for part in self._older]
+        self._steps, self._older = [], []
         none = np.empty(0, np.float32)
         return lambda: (steps, np.concatenate([none, *(read() for read in reads)])[: len(steps)])

@@ -25,10 +25,10 @@ def parse_outputs(net_outputs: Any) -> Outputs:
     a flag. Any other tuple is a network with several outputs, of which the first is the loss, as MindSpore's own
     LossMonitor reads it. A list holds the losses of micro-batches.
     """
+    if not isinstance(net_outputs, tuple):
+        return Outputs(net_outputs)
     if isinstance(net_outputs, Outputs):
         return net_outputs
-    if not isinstance(net_outputs, tuple):
-        return Outputs(loss=net_outputs)
     if not net_outputs:
         return Outputs()
     if len(net_outputs) < 2 or not _is_flag(net_outputs[1]):

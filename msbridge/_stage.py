@@ -103,7 +103,10 @@ class Stage:
 
     def on_schedule(self) -> list[Collector]:
         """Give the collectors that are asked when the callback collects."""
-        return [c for c in list(self._on_schedule) if self._guard(c, 0, getattr, c, "asked")]
+        try:
+            return [c for c in self._on_schedule if c.asked]
+        except Exception:  # one of them has it computed
+            return [c for c in list(self._on_schedule) if self._guard(c, 0, getattr, c, "asked")]
 
     def ask(
         self,

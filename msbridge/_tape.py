@@ -38,6 +38,7 @@ class Tape:
         self.tap = tap
         self.regular = True
         """Whether the reducer was called once a step until now."""
+        self._size = tap.size  # rows; asking a Cell takes longer
         self._step = 0  # read up to here
         self._calls = 0
         self._copies: list[tuple[int, object]] = []  # rings that were full, copied on the device, not yet on the host
@@ -49,7 +50,7 @@ class Tape:
     def keep(self, step: int, steps: int) -> None:
         """Note that `steps` steps ended at `step`. Before as many overwrite the ring it is copied, on the device."""
         held = self._copies[-1][0] if self._copies else self._step
-        if step - held + steps > self.tap.size:
+        if step - held + steps > self._size:
             self._copies.append((step, copied(self.tap.ring)))
 
     def stage(self, transfer: Transfer, step: int) -> "Reading":

@@ -41,11 +41,11 @@ def _guarded(hook: Hook) -> Hook:
     """Keep a hook's errors out of the training loop: say the first one and switch the callback off."""
 
     @functools.wraps(hook)
-    def guarded(self: "TensorBoardCallback", *args: Any) -> Any:
+    def guarded(self: "TensorBoardCallback", run_context: Any) -> Any:
         if self._off:
             return None
         try:
-            return hook(self, *args)
+            return hook(self, run_context)
         except Exception as error:
             if isinstance(error, SinkError) and self._strict:
                 raise
@@ -277,7 +277,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         if self._training is not None:
             params = run_context.original_args()
             self._training.begin_steps(params)
-            if self._writes:
+            if self._writes and self._writer is None:
                 self._begin_steps(self._training, params)
 
     @_guarded
@@ -302,7 +302,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
     def _end_step(self, run_context: Any) -> None:
         if self._training is not None and not self._inner_depth:
             params = self._params = run_context.original_args()
-            writer = self._begin_steps(self._training, params)
+            writer = self._begin_steps(self._training, params) if self._writer is None else self._writer
             self._training.end_step(params, self.schedule, self._take_recorded, writer)
             for action in self._actions:
                 action.after_step(self._steps.last)
@@ -375,10 +375,10 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         return recorded
 
     def _begin_steps(self, training: WatchedTraining, params: Any) -> SummaryWriter:
-        if self._writer is None:
-            done = training.begin_steps(params)
-            self._writer = self._watch.writer = self._open(purge_step=done + 1 if done or self._opened else None)
-        return self._writer
+        done = training.begin_steps(params)
+        writer = self._open(purge_step=done + 1 if done or self._opened else None)
+        self._writer = self._watch.writer = writer
+        return writer
 
     def _open(self, purge_step: int | None) -> SummaryWriter:
         self._opened = True

@@ -35,7 +35,7 @@ class WallTimes:
         """
         if type(wall_time) is Given:
             return wall_time
-        moved = self.shifted(wall_time)
+        moved = wall_time + self._shift
         if moved < self._latest:
             back = self._latest - moved
             if back > self._overtaken_secs:

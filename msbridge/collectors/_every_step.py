@@ -24,8 +24,10 @@ class EveryStep:
     def add(self, step: int, value: Any) -> None:
         """Keep a number, a tensor of any size, or a list of them."""
         # First what nearly every step gives, with the fewest questions: each costs microseconds.
-        if type(value) is not ms.Tensor or value.size != 1:
-            value = copy_scalar(value) if isinstance(value, ms.Parameter) and value.size == 1 else mean(value)
+        if type(value) is ms.Tensor and value.size == 1:
+            self._strip.add(step, value)
+            return
+        value = copy_scalar(value) if isinstance(value, ms.Parameter) and value.size == 1 else mean(value)
         if is_tensor(value):
             self._strip.add(step, value)
         else:
