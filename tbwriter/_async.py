@@ -174,7 +174,10 @@ class Worker:
         """
         self.queue.put(item, size, values)
         if self._thread is None and self._is_ours():
-            self._store_inline(())
+            if _live.exit_began():  # nobody closes this writer, and what it spooled would stay here
+                self.flush(None, _live.late_secs())
+            else:
+                self._store_inline(())
         if self._strict:
             with self._lock:
                 failure, self._unraised = self._unraised, None

@@ -69,7 +69,8 @@ class ArrayMethods(Adding):
         Args:
             tag: as in `add_scalar`.
             min: of the values: the left edge of the first bucket that holds some.
-            max: of the values: the right edge of the last bucket that holds some.
+            max: of the values: the right edge of the last bucket that holds some. Where a NaN among the values has
+                spoilt `min` or `max`, the buckets' own limits stand in, which is said once a tag.
             num: how many values there are. TensorBoard shows what the buckets hold; neither this, nor `sum`, nor
                 `sum_squares` is stored.
             sum: of the values.
@@ -91,6 +92,7 @@ class ArrayMethods(Adding):
             unshown=(num, sum, sum_squares),
             limits=bucket_limits,
             counts=bucket_counts,
+            told=self._told,
         )
         self._add(tag, histogram, "histogram", global_step, walltime)
 
