@@ -366,7 +366,7 @@ class Worker:
             queued=waiting + taken - written - lost,
             written=written,
             dropped=left_out + lost,
-            retries=self._outage.errors + self._sub_outage.errors,
+            retries=self._outage.errors + self._sub_outage.errors + runs.failed_uploads(),
             bytes=runs.bytes,
             last_error=self._outage.last_error or self._sub_outage.last_error or runs.last_error(),
             flush_latency_secs=self._latency_secs,
