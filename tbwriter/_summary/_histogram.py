@@ -110,7 +110,7 @@ class HistogramRaw:
             unshown: other statistics, of which the stored form has none: they are checked to be numbers.
             limits: rising right edges of shape [k].
             counts: finite and not negative, of shape [k].
-            told: tags that were told of such a minimum or maximum.
+            told: tags that were told of such a minimum or maximum, or of no values at all.
 
         Raises:
             TypeError: no numbers. ValueError: they do not fit together.
@@ -130,6 +130,9 @@ class HistogramRaw:
         low, high, *_ = map(as_argument, (minimum, maximum, *unshown), [tag] * len(names), names)
         used = np.flatnonzero(held)
         if not len(used):
+            if tag not in told:
+                told.add(tag)
+                _log.warning("histogram %s: all counts are 0, nothing is added. Said once for this tag", shown(tag))
             return cls(tag, np.empty((0, 3)))
         begin, end = int(used[0]), int(used[-1]) + 1
         # The outer edges are the data's own, as TensorBoard reads its older form.

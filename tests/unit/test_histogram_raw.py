@@ -8,8 +8,8 @@ from hypothesis.extra import numpy as hnp
 from tbwriter._summary import HistogramRaw
 
 
-def raw(limits, counts, minimum=0.0, maximum=3.0, told=()):
-    told = told if isinstance(told, set) else set()
+def raw(limits, counts, minimum=0.0, maximum=3.0, told=None):
+    told = set() if told is None else told
     return HistogramRaw.of(
         "w", minimum=minimum, maximum=maximum, unshown=(6, 1.5, 2), limits=limits, counts=counts, told=told
     )
@@ -38,8 +38,12 @@ def test_one_value_has_a_bucket_that_can_be_drawn():
     assert rows([2.0], [5], 2.0, 2.0) == [[1.5, 2.5, 5]]
 
 
-def test_no_values_make_no_histogram():
-    assert list(raw([1, 2], [0, 0]).values(True)) == []
+def test_no_values_make_no_histogram_and_are_told_once_a_tag(caplog):
+    told = set()
+    for _ in range(3):
+        assert list(raw([1, 2], [0, 0], told=told).values(True)) == []
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message == "histogram 'w': all counts are 0, nothing is added. Said once for this tag"
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 50), elements=st.floats(-1e6, 1e6)), st.integers(1, 20))
