@@ -168,10 +168,13 @@ class Worker:
         """Add an item by the path that looks at everything; `EntryQueue.put` tells the arguments.
 
         Raises:
-            WriterClosedError: the writer is closed.
+            WriterClosedError: the writer is closed; or it has no thread, and the interpreter ends while others stand
+                still, perhaps with what this needs.
             QueueFullError: no room, with `on_full="raise"`.
             SinkError: with strict, from a storage error that no call has raised yet. The item is in the queue.
         """
+        if self._thread is None and self._is_ours() and _live.others_stand_still():
+            raise WriterClosedError
         self.queue.put(item, size, values)
         if self._thread is None and self._is_ours():
             if _live.exit_began():  # nobody closes this writer, and what it spooled would stay here
@@ -233,6 +236,8 @@ class Worker:
             return False
         request = _Request(level)
         if self._thread is None:
+            if _live.others_stand_still():
+                return False
             with self._inline_lock:
                 if self._ended:
                     return self._closed_well(level)
@@ -335,7 +340,7 @@ class Worker:
             self._close_by = time.monotonic() + min(timeout, _FOREVER_SECS)
             self._wake = True
             self._cond.notify_all()
-        if self._thread is None:
+        if self._thread is None and not _live.others_stand_still():
             self._store_inline(())
 
     def finish_closing(self, timeout: float) -> None:

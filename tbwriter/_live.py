@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Iterable
@@ -74,6 +75,11 @@ def exit_began() -> bool:
 def late_secs() -> float:
     """Return how long writers that are used after that may still wait for a store, over all of them."""
     return max(0.0, _exit_began_at[0] + 2 * EXIT_SECS - time.monotonic())
+
+
+def others_stand_still() -> bool:
+    """Say whether the interpreter ends and threads stand where it found them, perhaps with our locks: wait for none."""
+    return sys.is_finalizing() and threading.active_count() > 1
 
 
 def remove(worker: Closable) -> None:

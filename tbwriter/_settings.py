@@ -161,8 +161,8 @@ class Settings:
 
     @property
     def can_open(self) -> bool:
-        """Whether another file can be begun: what is left of the interpreter at its very end loads no driver."""
-        return not (sys.is_finalizing() and "://" in self.url)
+        """Whether another file can be begun: at its very end the interpreter loads no driver, and wakes no thread."""
+        return not (sys.is_finalizing() and "://" in self.url) and not _live.others_stand_still()
 
     def for_copy(self) -> Settings:
         """Return the settings of a copy, which must not void what the original wrote."""

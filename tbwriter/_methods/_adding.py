@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tbwriter import _summary
+from tbwriter import _live, _summary
 from tbwriter._async import Worker
 from tbwriter._entries import Item, Pending, size_of
 from tbwriter._methods._opening import Opening
@@ -177,7 +177,11 @@ class Adding:
                 raise WriterClosedError
             if not self._settings.write_to_disk:
                 return
+            if _live.others_stand_still():  # one of them may be at it
+                raise WriterClosedError
             self._opening.put((item, size, values), self._open_worker, self._begin)
+            if _live.exit_began():
+                self._opening.wait(_live.late_secs())
             if self._closed and self._worker is not None:
                 self._worker.start_closing(CLOSE_SECS)  # what closed it found nothing to close
             return

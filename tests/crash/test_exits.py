@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 
 import pytest
 from children import START_SECS, Child, environment, run, run_well
@@ -323,6 +324,61 @@ def last_words():
     run_plain(OLDER_THAN_TBWRITER + code, tmp_path)
     for number in range(8):
         assert scalars(tmp_path, f"loss{number}") == [(step, float(step)) for step in range(50)]
+
+
+ADDS_FOR_EVER = """
+import threading, time
+def add():
+    step = 0
+    while True:
+        writer.add_scalar("other", 1.0, step)
+        step += 1
+        time.sleep(0.001)
+"""
+
+
+def test_what_an_old_exit_handler_adds_is_stored_beside_a_daemon_thread_that_opens_the_file(tmp_path):
+    """The interpreter ends as soon as the handler is done, and the thread with it, whatever it has not handed on."""
+    code = """
+from tbwriter import SummaryWriter
+writer = SummaryWriter(sys.argv[1])
+threading.Thread(target=add, daemon=True).start()
+def last_words():
+    for step in range(50):
+        writer.add_scalar("loss", float(step), step)
+    writer.add_histogram("weights", [1.0, 2.0], 50)
+"""
+    run_plain(OLDER_THAN_TBWRITER + ADDS_FOR_EVER + code, tmp_path)
+    assert scalars(tmp_path, "loss") == [(step, float(step)) for step in range(50)]
+    assert len([event for path in event_files(tmp_path) for event in read_file(path)[0] if event.step == 50]) == 1
+
+
+def test_a_del_at_the_very_end_waits_for_no_thread_that_stands_still(tmp_path):
+    """Which may hold our locks: here while it writes. What cannot be added is refused as by a closed writer."""
+    code = """
+    import types
+    class Logger:
+        def __del__(self, write=os.write):
+            try:
+                self.writer.add_scalar("last", 1.0, 1)
+            except RuntimeError as exc:
+                write(1, str(exc).encode())
+            self.writer.flush()
+            self.writer.close()
+    held = sys.modules["held"] = types.ModuleType("held")
+    held.logger = Logger()
+    writer = held.logger.writer = SummaryWriter(logdir)
+    real = os.pwrite
+    def pwrite(*arguments):
+        time.sleep(0.5)
+        return real(*arguments)
+    threading.Thread(target=add, daemon=True).start()
+    writer.add_scalar("loss", 1.0, 1)
+    writer.flush()
+    os.pwrite = pwrite
+    """
+    said = run_well(ADDS_FOR_EVER + textwrap.dedent(code), tmp_path)
+    assert said.startswith("the writer is closed")
 
 
 # In a cycle the collector closes the writer before it calls the `__del__`; a global dies after all exit handlers.
