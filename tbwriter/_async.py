@@ -168,13 +168,19 @@ class Worker:
         """Add an item by the path that looks at everything; `EntryQueue.put` tells the arguments.
 
         Raises:
-            WriterClosedError: the writer is closed.
+            WriterClosedError: the writer is closed; or it has no thread, and the interpreter ends while others stand
+                still, perhaps with what this needs.
             QueueFullError: no room, with `on_full="raise"`.
             SinkError: with strict, from a storage error that no call has raised yet. The item is in the queue.
         """
+        if self._thread is None and self._is_ours() and _live.others_stand_still():
+            raise WriterClosedError
         self.queue.put(item, size, values)
         if self._thread is None and self._is_ours():
-            self._store_inline(())
+            if _live.exit_began():  # nobody closes this writer, and what it spooled would stay here
+                self.flush(None, _live.late_secs())
+            else:
+                self._store_inline(())
         if self._strict:
             with self._lock:
                 failure, self._unraised = self._unraised, None
@@ -230,6 +236,8 @@ class Worker:
             return False
         request = _Request(level)
         if self._thread is None:
+            if _live.others_stand_still():
+                return False
             with self._inline_lock:
                 if self._ended:
                     return self._closed_well(level)
@@ -332,7 +340,7 @@ class Worker:
             self._close_by = time.monotonic() + min(timeout, _FOREVER_SECS)
             self._wake = True
             self._cond.notify_all()
-        if self._thread is None:
+        if self._thread is None and not _live.others_stand_still():
             self._store_inline(())
 
     def finish_closing(self, timeout: float) -> None:
@@ -363,7 +371,7 @@ class Worker:
             queued=waiting + taken - written - lost,
             written=written,
             dropped=left_out + lost,
-            retries=self._outage.errors + self._sub_outage.errors,
+            retries=self._outage.errors + self._sub_outage.errors + runs.failed_uploads(),
             bytes=runs.bytes,
             last_error=self._outage.last_error or self._sub_outage.last_error or runs.last_error(),
             flush_latency_secs=self._latency_secs,

@@ -399,6 +399,11 @@ class EventFile:
         """Return the sink's counters; from any thread."""
         return self._sink.status()
 
+    @property
+    def failed_uploads(self) -> int:
+        """How many attempts of the sink's own threads to reach a store failed; from any thread."""
+        return self._sink.status().retries if _visible_at(self._sink) >= sinks.Durability.REMOTE else 0
+
     def close(self, timeout: float) -> None:
         """Close the file; what is not stored by now is dropped, and what a spool holds stays there."""
         before = self._sink.status().bytes_os

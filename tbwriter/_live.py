@@ -42,7 +42,7 @@ class Closable(Protocol):
 
 
 _live: weakref.WeakSet[Closable] = weakref.WeakSet()
-_exit_began = threading.Event()
+_exit_began_at: list[float] = []  # on the monotonic clock; nothing before
 _finalized: set[int] = set()  # pids of children that have the finalizer
 
 
@@ -69,7 +69,17 @@ def has_open(url: str) -> bool:
 
 def exit_began() -> bool:
     """Say whether the writers of this process were closed at its exit: nobody will close a later one."""
-    return _exit_began.is_set()
+    return bool(_exit_began_at)
+
+
+def late_secs() -> float:
+    """Return how long writers that are used after that may still wait for a store, over all of them."""
+    return max(0.0, _exit_began_at[0] + 2 * EXIT_SECS - time.monotonic())
+
+
+def others_stand_still() -> bool:
+    """Say whether the interpreter ends and threads stand where it found them, perhaps with our locks: wait for none."""
+    return sys.is_finalizing() and threading.active_count() > 1
 
 
 def remove(worker: Closable) -> None:
@@ -80,7 +90,7 @@ def remove(worker: Closable) -> None:
 @atexit.register
 def _close_all() -> None:
     """Store what is left of every open writer; exit handlers run while daemon threads still do."""
-    _exit_began.set()
+    _exit_began_at.append(time.monotonic())
     workers = list(_live)
     deadline = time.monotonic() + EXIT_SECS
     for worker in workers:

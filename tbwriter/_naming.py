@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import socket
 from collections.abc import Iterable
@@ -39,8 +40,9 @@ def file_name(
     stamps = [match[1] for match in map(_STAMP.search, theirs) if match]
     # Seconds of other lengths (milliseconds, a counter) sort as text all the same.
     after = [int(stamp[:10].ljust(10, "0")) + 1 for stamp in stamps]
-    second = min(max([int(now), *after]), _LAST_SECOND)
-    return f"events.out.tfevents.{second:010d}.{host}.{pid}.000000{suffix}"
+    second = min(max([0, int(now), *after]), _LAST_SECOND)
+    names = (f"events.out.tfevents.{second:010d}.{host}.{pid}.{number:06d}{suffix}" for number in itertools.count())
+    return next(name for name in names if name not in theirs)  # there is none after the last second
 
 
 def second_of(name: str) -> int:

@@ -11,6 +11,8 @@ _log = get_logger(__name__)
 
 _FIRST_PAUSE_SECS = 0.1
 _MAX_PAUSE_SECS = 30.0
+# Not the module's own, which a training may have seeded: an outage must not change what it draws.
+_jitter = random.Random().uniform
 
 
 class Outage:
@@ -50,7 +52,7 @@ class Outage:
         if self.since is None:
             self.since = now
             _log.warning("%s: storage fails, the data waits and is tried again: %s", path, exc)
-        self.retry_at = now + self._pause_secs * random.uniform(0.5, 1.0)
+        self.retry_at = now + self._pause_secs * _jitter(0.5, 1.0)
         self._pause_secs = min(self._pause_secs * 2, _MAX_PAUSE_SECS)
 
     def ended(self, path: str) -> None:

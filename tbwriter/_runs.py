@@ -285,6 +285,10 @@ class Runs:
         """Return what is on its way to stores after `flush`."""
         return [shipment for file in self._files() if (shipment := file.shipment(level))]
 
+    def failed_uploads(self) -> int:
+        """Return how many attempts to reach a store failed, which hold up nothing here."""
+        return sum(file.failed_uploads for file in self._files())
+
     def last_error(self) -> str | None:
         """Return the newest storage error in words, or None."""
         return next((error for file in self._files() if (error := file.status().last_error)), None)

@@ -6,6 +6,7 @@ import datetime
 import errno
 import math
 import os
+import sys
 import time
 import weakref
 from collections.abc import Mapping
@@ -158,6 +159,11 @@ class Settings:
         weakref.finalize(owner, worker.start_closing, CLOSE_SECS).atexit = False
         return worker
 
+    @property
+    def can_open(self) -> bool:
+        """Whether another file can be begun: at its very end the interpreter loads no driver, and wakes no thread."""
+        return not (sys.is_finalizing() and "://" in self.url) and not _live.others_stand_still()
+
     def for_copy(self) -> Settings:
         """Return the settings of a copy, which must not void what the original wrote."""
         return replace(self, purge_step=None)
@@ -224,7 +230,7 @@ def _path(name: str, value: Any) -> str:
         path = os.fspath(value)
     except Exception as exc:  # a TypeError, or whatever a foreign __fspath__ raises
         raise TypeError(f"{name} must be a path, got {describe(value)}") from exc
-    return os.path.abspath(os.path.expanduser(sinks.local(check_text(path, name))))
+    return sinks.absolute(check_text(path, name), name)
 
 
 def _one_of(name: str, value: Any, known: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from tbwriter._entries import Raw, RawSummary, size_of
 from tbwriter._methods import EventMethods
 from tbwriter._settings import CLOSE_SECS, Settings, as_timeout
 from tbwriter._stats import WriterStats
+from tbwriter.errors import WriterClosedError
 
 
 class EventFileWriter(EventMethods):
@@ -70,6 +71,8 @@ class EventFileWriter(EventMethods):
             marks_sessions=False,
         )
         self._url = settings.url
+        self._settings = settings
+        self._closed = False
         self._worker = settings.open(owner=self)
 
     def get_logdir(self) -> str:
@@ -77,7 +80,15 @@ class EventFileWriter(EventMethods):
         return self._url
 
     def _put_raw(self, raw: Raw | RawSummary) -> None:
-        self._worker.put(raw, size_of(raw))
+        try:
+            self._worker.put(raw, size_of(raw))
+        except WriterClosedError:
+            if self._closed or not self._settings.can_open:
+                raise
+            # As with SummaryWriter: the exit of the process closed it, or the collector, before its last values came.
+            self._worker.finish_closing(CLOSE_SECS)
+            self._worker = self._settings.open(owner=self)
+            self._worker.put(raw, size_of(raw))
 
     def flush(self, timeout: float | None = None) -> bool:
         """As `SummaryWriter.flush`."""
@@ -86,6 +97,7 @@ class EventFileWriter(EventMethods):
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """As `SummaryWriter.close`."""
         seconds = as_timeout(timeout)
+        self._closed = True
         self._worker.close(CLOSE_SECS if seconds is None else seconds)
 
     def stats(self) -> WriterStats:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tbwriter import _summary
+from tbwriter import _live, _summary
 from tbwriter._async import Worker
 from tbwriter._entries import Item, Pending, size_of
 from tbwriter._methods._opening import Opening
@@ -62,9 +62,12 @@ class Adding:
         limit = self._settings.max_tag_bytes
         self._budget = None if limit is None else _summary.Budget(limit)
         self._closed = False
-        self._opening = Opening(self._settings.max_entries, self._settings.max_queue_bytes)
+        self._opening = self._new_opening()
         self._worker: Worker | None = None
         self._queue = UNOPENED if self._settings.write_to_disk else _NOWHERE
+
+    def _new_opening(self) -> Opening:
+        return Opening(self._settings.max_entries, self._settings.max_queue_bytes)
 
     def _open_worker(self) -> Worker:
         return self._settings.open(owner=self)
@@ -144,12 +147,41 @@ class Adding:
             raise WriterClosedError
 
     def _put(self, item: Item, size: int = 0, values: int = 1) -> None:
+        worker = self._worker
+        if worker is not None:
+            try:
+                worker.put(item, size, values)
+            except WriterClosedError:
+                if self._closed or not self._settings.can_open:
+                    raise
+                self._leave(worker)
+            else:
+                return
+        self._put_unopened(item, size, values)
+
+    def _leave(self, worker: Worker) -> None:
+        """Open a file anew with what is added next: `worker` was closed, and not by `close`.
+
+        The exit of the process closes writers, and the collector those that it finds forgotten, before it calls the
+        `__del__` of what belongs to them. Exit handlers and a `__del__` that come later may still have values to add.
+        """
+        worker.finish_closing(CLOSE_SECS)  # readers go from file to file and not back
+        if self._worker is worker:
+            self._settings = self._settings.for_copy()
+            self._opening = self._new_opening()
+            self._worker, self._queue = None, UNOPENED
+
+    def _put_unopened(self, item: Item, size: int, values: int) -> None:
         if self._worker is None:
             if self._closed:
                 raise WriterClosedError
             if not self._settings.write_to_disk:
                 return
+            if _live.others_stand_still():  # one of them may be at it
+                raise WriterClosedError
             self._opening.put((item, size, values), self._open_worker, self._begin)
+            if _live.exit_began():
+                self._opening.wait(_live.late_secs())
             if self._closed and self._worker is not None:
                 self._worker.start_closing(CLOSE_SECS)  # what closed it found nothing to close
             return

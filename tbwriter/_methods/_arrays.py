@@ -69,13 +69,15 @@ class ArrayMethods(Adding):
         Args:
             tag: as in `add_scalar`.
             min: of the values: the left edge of the first bucket that holds some.
-            max: of the values: the right edge of the last bucket that holds some.
+            max: of the values: the right edge of the last bucket that holds some. Where a NaN among the values has
+                spoilt `min` or `max`, the buckets' own limits stand in, which is said once a tag.
             num: how many values there are. TensorBoard shows what the buckets hold; neither this, nor `sum`, nor
                 `sum_squares` is stored.
             sum: of the values.
             sum_squares: of the values.
             bucket_limits: rising right edges, of shape (k,): of those that `numpy.histogram` returns all but the first.
-            bucket_counts: not negative, of shape (k,). Where all are 0, nothing is added.
+            bucket_counts: not negative, of shape (k,). Where all are 0, nothing is added, which
+                is said once a tag.
             global_step: as in `add_scalar`.
             walltime: as in `add_scalar`.
 
@@ -91,6 +93,7 @@ class ArrayMethods(Adding):
             unshown=(num, sum, sum_squares),
             limits=bucket_limits,
             counts=bucket_counts,
+            told=self._told,
         )
         self._add(tag, histogram, "histogram", global_step, walltime)
 

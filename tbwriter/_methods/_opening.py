@@ -27,6 +27,8 @@ class Opening:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._turn = threading.Lock()  # of who opens; nobody waits for it
+        self._opener: int | None = None  # the thread of that
+        self._tried = threading.Event()
         # Guarded by _lock, which is held for memory only:
         self._lock = threading.RLock()
         self._worker: Worker | None = None
@@ -68,13 +70,20 @@ class Opening:
             SinkError, QueueFullError: as `make` and `Worker.put`. What others added then waits for the next call.
         """
         if self._turn.acquire(blocking=False):
+            self._opener = threading.get_ident()
             try:
                 self._open(first, make, begin)
             finally:
                 self._turn.release()
+                self._tried.set()
         elif not self._keep(first):
             assert self._worker is not None
             self._worker.put(*first)
+
+    def wait(self, secs: float) -> None:
+        """Wait, at most so long, while another thread opens: at exit, where it may be gone before it handed all on."""
+        if self._opener != threading.get_ident():
+            self._tried.wait(secs)
 
     def _keep(self, put: Put) -> bool:
         """Have it wait for the call that opens; False where that is over."""

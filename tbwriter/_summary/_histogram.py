@@ -90,17 +90,27 @@ class HistogramRaw:
 
     @classmethod
     def of(
-        cls, tag: str, *, minimum: Any, maximum: Any, unshown: Sequence[Any], limits: Any, counts: Any
+        cls,
+        tag: str,
+        *,
+        minimum: Any,
+        maximum: Any,
+        unshown: Sequence[Any],
+        limits: Any,
+        counts: Any,
+        told: set[str],
     ) -> HistogramRaw:
         """Take buckets by their right edges, as torch and tensorboardX do.
 
         Args:
             tag: the stored tag.
-            minimum: the left edge of the first bucket that holds something.
-            maximum: the right edge of the last one.
+            minimum: the left edge of the first bucket that holds something; where it is not finite, as after a NaN,
+                the edges say it.
+            maximum: the right edge of the last one; likewise.
             unshown: other statistics, of which the stored form has none: they are checked to be numbers.
             limits: rising right edges of shape [k].
             counts: finite and not negative, of shape [k].
+            told: tags that were told of such a minimum or maximum, or of no values at all.
 
         Raises:
             TypeError: no numbers. ValueError: they do not fit together.
@@ -120,12 +130,23 @@ class HistogramRaw:
         low, high, *_ = map(as_argument, (minimum, maximum, *unshown), [tag] * len(names), names)
         used = np.flatnonzero(held)
         if not len(used):
+            if tag not in told:
+                told.add(tag)
+                _log.warning("histogram %s: all counts are 0, nothing is added. Said once for this tag", shown(tag))
             return cls(tag, np.empty((0, 3)))
         begin, end = int(used[0]), int(used[-1]) + 1
         # The outer edges are the data's own, as TensorBoard reads its older form.
         inner = edges[begin : end - 1]
-        if not (np.isfinite(low) and np.isfinite(high) and low <= high):
-            raise ValueError(f"tag {shown(tag)}: min and max must be finite and rise, got {low} and {high}")
+        if not (np.isfinite(low) and np.isfinite(high)):
+            if tag not in told:
+                told.add(tag)
+                _log.warning(
+                    "tag %s: min and max are not finite (%s and %s): its histograms end where their buckets do. "
+                    "Said once for this tag", shown(tag), low, high
+                )  # fmt: skip
+            low, high = _ends(low, high, edges, begin, end)
+        if low > high:
+            raise ValueError(f"tag {shown(tag)}: min and max must rise, got {low} and {high}")
         if len(inner) and not low <= inner[0] <= inner[-1] <= high:
             raise ValueError(
                 f"tag {shown(tag)}: min and max must enclose where buckets that hold values meet, {inner[0]} to "
@@ -144,6 +165,24 @@ class HistogramRaw:
     def values(self, first: bool) -> Sequence[pb.Summary.Value]:
         """Return the one Value, or none for no values."""
         return [_value(self.tag, self.rows, first)] if len(self.rows) else []
+
+
+def _ends(low: float, high: float, edges: Edges, begin: int, end: int) -> tuple[float, float]:
+    """Return the outer edges of the buckets from `begin` to before `end`, in place of `low` or `high` if not finite.
+
+    Where the edges do not say it either, as before the first one or at an infinite last one, the outer bucket is as
+    wide as one of its neighbours.
+    """
+    known = np.abs(edges) < np.finfo(np.float64).max  # which ends TensorFlow's own buckets
+    step = float(np.diff(edges[known][:2]).sum()) or 1.0
+    if not np.isfinite(low):
+        if begin and known[begin - 1]:
+            low = float(edges[begin - 1])
+        else:
+            low = (float(edges[begin]) if known[begin] else high if np.isfinite(high) else 0.0) - step
+    if not np.isfinite(high):
+        high = float(edges[end - 1]) if known[end - 1] else max([low, *edges[begin : end - 1].tolist()]) + step
+    return low, high
 
 
 def _value(tag: str, rows: npt.NDArray[np.float64], first: bool) -> pb.Summary.Value:

@@ -258,7 +258,10 @@ def as_step(step: Any, tag: str) -> int:
     if isinstance(step, (int, np.integer)) and not isinstance(step, np.timedelta64):
         whole = int(step)
     elif hasattr(step, "__index__") and not _has_array_form(step):
-        whole = operator.index(step)
+        try:
+            whole = operator.index(step)
+        except Exception as exc:  # whatever a foreign __index__ raises
+            raise TypeError(f"tag {shown(tag)}: step must be an integer, got {describe(step)}") from exc
     else:
         if isinstance(step, _NEVER_NUMBERS):
             raise TypeError(f"tag {shown(tag)}: step must be an integer, got {describe(step)}")

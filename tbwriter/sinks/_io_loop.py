@@ -16,6 +16,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from tbwriter._logger import get_logger
+
+_log = get_logger(__name__)
+
 _T = TypeVar("_T")
 IO_THREAD = "tbwriter-io"
 _lock = threading.Lock()
@@ -67,6 +71,13 @@ class _Loop(asyncio.SelectorEventLoop):
     def is_running(self) -> bool:
         """Say whether the loop's thread is there."""
         return self._pid == os.getpid() and super().is_running()
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """Keep what drivers leave behind in an outage out of the training's log, where asyncio writes a traceback each.
+
+        Whoever made the call has its error, and tells it once.
+        """
+        _log.debug("%s: %r", context["message"], context.get("exception"))
 
 
 def io_loop() -> asyncio.AbstractEventLoop:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+_MOST_SHOWN = 100
+
 
 def local(path: str) -> str:
     """Return a path in the form that `os` takes for it.
@@ -19,6 +21,27 @@ def local(path: str) -> str:
     except UnicodeEncodeError:
         return os.fsdecode(path.encode("utf-8", "surrogateescape"))
     return path
+
+
+def absolute(path: str, what: str) -> str:
+    """Return an absolute path, in the form that `os` takes, with the home directory for "~" or "~user".
+
+    Args:
+        path: as a user gave it.
+        what: the argument's name.
+
+    Raises:
+        ValueError: there is no such home: `os.path.expanduser` would leave a directory called "~".
+        UnicodeEncodeError: as `local`.
+    """
+    expanded = os.path.expanduser(local(path))
+    if expanded.startswith("~"):
+        name = expanded.replace(os.sep, "/").partition("/")[0]
+        raise ValueError(
+            f"{what} begins with {name[:_MOST_SHOWN]!r}, and there is no such home directory; want another path, or "
+            "'./' before it where it is a name"
+        )
+    return os.path.abspath(expanded)
 
 
 def text(path: str) -> str:

@@ -6,6 +6,7 @@ cache writes back in its own order leaves zeros for a moment, from which TensorB
 
 from __future__ import annotations
 
+import io
 import os
 import re
 
@@ -70,7 +71,8 @@ def _unescape(match: re.Match[str]) -> str:
 def file_system(directory: str) -> str | None:
     """Return the type of the file system of an existing directory; None where the system does not tell."""
     try:
-        with open(_TABLE, encoding="utf-8", errors="surrogateescape") as table:
+        # Not `open`: there is none when a `__del__` at the end of the interpreter still adds something.
+        with io.open(_TABLE, encoding="utf-8", errors="surrogateescape") as table:  # noqa: UP020
             return mounted_type(os.path.realpath(directory), table.read())
     except OSError:
         return None

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from tbwriter.sinks._credentials import without_user
-from tbwriter.sinks._local_names import text
+from tbwriter.sinks._local_names import absolute, text
 
 try:
     import fcntl
@@ -209,10 +209,13 @@ def default_roots() -> list[Path]:
     """Return where spools may be, the best place first."""
     given = os.environ.get("TBWRITER_SPOOL_DIR")
     if given:
-        return [Path(given).expanduser()]
+        return [Path(absolute(given, "TBWRITER_SPOOL_DIR"))]
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     user = os.getuid() if hasattr(os, "getuid") else 0
-    return [Path(state).expanduser() / "tbwriter" / "spool", Path(tempfile.gettempdir()) / f"tbwriter-{user}"]
+    roots = [Path(tempfile.gettempdir()) / f"tbwriter-{user}"]
+    with contextlib.suppress(ValueError):  # a user of a container may have no home
+        roots.insert(0, Path(absolute(state, "XDG_STATE_HOME")) / "tbwriter" / "spool")
+    return roots
 
 
 def usable_root(spool_dir: str | os.PathLike[str] | None) -> Path:
@@ -221,7 +224,7 @@ def usable_root(spool_dir: str | os.PathLike[str] | None) -> Path:
     Raises:
         OSError: none can.
     """
-    roots = [Path(spool_dir).expanduser()] if spool_dir is not None else default_roots()
+    roots = [Path(absolute(os.fspath(spool_dir), "spool_dir"))] if spool_dir is not None else default_roots()
     failure: OSError | None = None
     for root in roots:
         try:

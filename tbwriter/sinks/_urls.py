@@ -11,7 +11,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from tbwriter.sinks._credentials import HIDDEN, hide
-from tbwriter.sinks._local_names import local
+from tbwriter.sinks._local_names import absolute
 
 _NAME = r"[A-Za-z][A-Za-z0-9_+.-]*"
 URL = re.compile(rf"({_NAME})://")
@@ -117,11 +117,10 @@ def path_of(text: str, what: str, is_scheme: Callable[[str], bool], *, was_path:
     if "://" in text:
         raise ValueError(f"{what} {shown(text)} holds a URL and does not begin with its scheme; want the URL alone")
     try:
-        path = local(text)
+        path = absolute(text, what)
     except UnicodeEncodeError as exc:
         raise ValueError(f"{what} {shown(text)} has no form in bytes: {exc.reason}; want another name") from exc
-    path = os.path.abspath(os.path.expanduser(path))
-    # Which keeps two slashes at the beginning; only Windows means something by them.
+    # abspath keeps two slashes at the beginning; only Windows means something by them.
     return path if os.name == "nt" else f"/{path.lstrip('/')}"
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 
 import pytest
 from children import START_SECS, Child, environment, run, run_well
@@ -240,6 +241,170 @@ def test_an_exit_handler_of_the_user_may_still_add(tmp_path):
     run_well(WRITE_LATE + code, tmp_path)
     assert scalars(tmp_path, "last") == [(1, 1.0)]
     assert scalars(tmp_path, "loss") == ALL
+
+
+# The handler that is registered first runs last: after ours, which closes the writers.
+OLDER_THAN_TBWRITER = """
+import atexit, sys
+atexit.register(lambda: last_words())
+"""
+
+
+def run_plain(code, logdir):
+    """Run a program that decides itself when tbwriter is imported."""
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(logdir)],
+        env=environment(), capture_output=True, text=True, timeout=START_SECS, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout
+
+
+def test_an_exit_handler_that_is_older_than_tbwriter_may_still_add_to_an_open_writer(tmp_path):
+    code = """
+from tbwriter import SummaryWriter
+writer = SummaryWriter(sys.argv[1], purge_step=3)
+writer.add_scalar("loss", 3.0, 3)
+def last_words():
+    for step in range(4, 50):
+        writer.add_scalar("loss", float(step), step)
+    writer.add_histogram("weights", [1.0, 2.0], 50)
+    writer.add_scalars("acc", {"a": 2.0}, 50)
+    print(writer.flush())
+    writer.close()
+    try:
+        writer.add_scalar("loss", 51.0, 51)
+    except RuntimeError as exc:
+        print(exc)
+"""
+    flushed, refused = run_plain(OLDER_THAN_TBWRITER + code, tmp_path).splitlines()
+    assert flushed == "True"
+    assert refused.startswith("the writer is closed")
+    assert scalars(tmp_path, "loss") == [(step, float(step)) for step in range(3, 50)]
+    assert scalars(tmp_path / "acc_a", "acc") == [(50, 2.0)]
+    assert set(statuses(tmp_path)) == {"clean"}
+
+
+def test_an_exit_handler_that_is_older_than_tbwriter_may_still_add_events(tmp_path):
+    code = """
+from tbwriter import EventFileWriter
+from tbwriter._summary import Text, event
+writer = EventFileWriter(sys.argv[1])
+def add(step):
+    text = Text.of("t", "x", suffix="")
+    writer.add_event(event(text.values(True), step, 1.0))
+add(1)
+def last_words():
+    add(2)
+    writer.close()
+"""
+    run_plain(OLDER_THAN_TBWRITER + code, tmp_path)
+    assert [event.step for path in event_files(tmp_path) for event in read_file(path)[0] if event.values] == [1, 2]
+
+
+def test_threads_that_an_old_exit_handler_sets_going_lose_nothing(tmp_path):
+    code = """
+import threading
+from tbwriter import SummaryWriter
+writer = SummaryWriter(sys.argv[1])
+writer.add_scalar("loss", 0.0, 0)
+gate = threading.Event()
+def add(number):
+    gate.wait()
+    for step in range(50):
+        writer.add_scalar(f"loss{number}", float(step), step)
+threads = [threading.Thread(target=add, args=(number,), daemon=True) for number in range(8)]
+for thread in threads:
+    thread.start()
+def last_words():
+    gate.set()
+    for thread in threads:
+        thread.join()
+"""
+    run_plain(OLDER_THAN_TBWRITER + code, tmp_path)
+    for number in range(8):
+        assert scalars(tmp_path, f"loss{number}") == [(step, float(step)) for step in range(50)]
+
+
+ADDS_FOR_EVER = """
+import threading, time
+def add():
+    step = 0
+    while True:
+        writer.add_scalar("other", 1.0, step)
+        step += 1
+        time.sleep(0.001)
+"""
+
+
+def test_what_an_old_exit_handler_adds_is_stored_beside_a_daemon_thread_that_opens_the_file(tmp_path):
+    """The interpreter ends as soon as the handler is done, and the thread with it, whatever it has not handed on."""
+    code = """
+from tbwriter import SummaryWriter
+writer = SummaryWriter(sys.argv[1])
+threading.Thread(target=add, daemon=True).start()
+def last_words():
+    for step in range(50):
+        writer.add_scalar("loss", float(step), step)
+    writer.add_histogram("weights", [1.0, 2.0], 50)
+"""
+    run_plain(OLDER_THAN_TBWRITER + ADDS_FOR_EVER + code, tmp_path)
+    assert scalars(tmp_path, "loss") == [(step, float(step)) for step in range(50)]
+    assert len([event for path in event_files(tmp_path) for event in read_file(path)[0] if event.step == 50]) == 1
+
+
+def test_a_del_at_the_very_end_waits_for_no_thread_that_stands_still(tmp_path):
+    """Which may hold our locks: here while it writes. What cannot be added is refused as by a closed writer."""
+    code = """
+    import types
+    class Logger:
+        def __del__(self, write=os.write):
+            try:
+                self.writer.add_scalar("last", 1.0, 1)
+            except RuntimeError as exc:
+                write(1, str(exc).encode())
+            self.writer.flush()
+            self.writer.close()
+    held = sys.modules["held"] = types.ModuleType("held")
+    held.logger = Logger()
+    writer = held.logger.writer = SummaryWriter(logdir)
+    real = os.pwrite
+    def pwrite(*arguments):
+        time.sleep(0.5)
+        return real(*arguments)
+    threading.Thread(target=add, daemon=True).start()
+    writer.add_scalar("loss", 1.0, 1)
+    writer.flush()
+    os.pwrite = pwrite
+    """
+    said = run_well(ADDS_FOR_EVER + textwrap.dedent(code), tmp_path)
+    assert said.startswith("the writer is closed")
+
+
+# In a cycle the collector closes the writer before it calls the `__del__`; a global dies after all exit handlers.
+@pytest.mark.parametrize("end", ["logger.itself = logger; del logger; gc.collect()", "logger.itself = logger", "pass"])
+@pytest.mark.parametrize("closes", ["self.writer.close()", "pass"])
+def test_the_del_of_what_holds_a_writer_may_still_add(tmp_path, end, closes):
+    code = f"""
+    import gc
+    class Logger:
+        def __init__(self):
+            self.writer = SummaryWriter(logdir, flush_secs=3600)
+        def __del__(self):
+            self.writer.add_scalar("last", 1.0, 1)
+            self.writer.add_metrics({{"a": 1.0, "b": 2.0}}, 1)
+            {closes}
+    logger = Logger()
+    for step in range(300):
+        logger.writer.add_scalar("loss", float(step), step)
+    {end}
+    """
+    ended = run(code, tmp_path)
+    assert (ended.returncode, ended.err) == (0, "")
+    assert scalars(tmp_path, "last") == [(1, 1.0)]
+    assert scalars(tmp_path, "b") == [(1, 2.0)]
+    assert scalars(tmp_path, "loss") == ALL
+    assert set(statuses(tmp_path)) == {"clean"}
 
 
 def test_output_of_a_child_process_never_lands_in_the_event_file(tmp_path):

@@ -75,6 +75,32 @@ def test_a_tilde_is_the_home_directory(tmp_path, place):
     assert os.listdir(tmp_path / "cwd") == []
 
 
+@pytest.mark.parametrize("place", ["~/runs", "~", "~nobody-of-this-name/runs"])
+@pytest.mark.parametrize("argument", ["log_dir", "spool_dir"])
+def test_a_tilde_without_a_home_directory_is_refused_and_makes_no_directory(tmp_path, place, argument):
+    """As in a container whose user has a number only."""
+    code = """
+    import pwd
+    def nobody(_):
+        raise KeyError
+    pwd.getpwuid = nobody
+    os.environ.pop("HOME", None)
+    SummaryWriter(**{"log_dir": logdir, sys.argv[2]: sys.argv[3]})
+    """
+    (tmp_path / "cwd").mkdir()
+    ended = run(code, tmp_path / "run", argument, place, cwd=tmp_path / "cwd")
+    name = place.partition("/")[0]
+    assert f"ValueError: {argument} begins with {name!r}, and there is no such home directory" in ended.err
+    assert [*tmp_path.iterdir()] == [tmp_path / "cwd"]
+    assert os.listdir(tmp_path / "cwd") == []
+
+
+def test_a_tilde_in_a_name_is_a_letter_like_any_other(tmp_path):
+    code = "SummaryWriter('./~run').add_scalar('a', 1.0, 1); SummaryWriter('a/~').add_scalar('a', 1.0, 1)"
+    run_well(code, cwd=tmp_path)
+    assert scalars(tmp_path / "~run") == scalars(tmp_path / "a" / "~") == [(1, 1.0)]
+
+
 def test_no_permission_is_an_error_at_construction(tmp_path):
     if os.name == "nt" or os.geteuid() != 0:
         pytest.skip("needs root, to become nobody")

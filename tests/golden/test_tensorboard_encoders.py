@@ -125,7 +125,7 @@ def test_an_image_is_what_tensorboard_makes_of_a_legacy_one():
 
 def test_a_raw_histogram_is_what_tensorboard_makes_of_a_legacy_one():
     limits, counts = [1.0, 2.0, 3.0, 4.0, 5.0], [0, 2, 0, 3, 0]
-    raw = HistogramRaw.of("w", minimum=1.25, maximum=3.5, unshown=(5, 12, 34), limits=limits, counts=counts)
+    raw = HistogramRaw.of("w", minimum=1.25, maximum=3.5, unshown=(5, 12, 34), limits=limits, counts=counts, told=set())
     legacy = summary_pb2.HistogramProto(
         min=1.25, max=3.5, num=5, sum=12, sum_squares=34, bucket_limit=limits, bucket=counts
     )

@@ -90,6 +90,35 @@ atexit.register(at_exit)
     assert "no thread can be started for this store" in said
 
 
+@pytest.mark.parametrize("threads", ["pass", "no_threads()"])
+@pytest.mark.parametrize("made", ["pass", "writer = make()"])
+def test_what_a_handler_of_the_exit_adds_after_the_writers_are_closed_is_stored(s3, tmp_path, threads, made):
+    """To a writer that was open until then, or to one that it makes; on versions that start threads there, too.
+
+    Nobody closes it any more, so that the last segment stays in the spool too; the next run repeats nothing of it.
+    """
+    code = f"""
+writer = make()
+write(0, 5)
+def late():
+    global writer
+    {threads}
+    {made}
+    write(5, 20)
+    writer.add_scalars("sub", {{"key": 1.0}}, 1)
+import tbwriter._live
+atexit.unregister(tbwriter._live._close_all)
+atexit.register(late)
+atexit.register(tbwriter._live._close_all)
+"""
+    run_well(WRITE + NO_THREADS + code, s3.url, s3.options["endpoint_url"], s3.spool)
+    seen = s3.download(tmp_path / "seen")
+    assert steps(seen, "loss") == list(range(20))
+    assert steps(seen / "sub_key", "sub") == [1]
+    run_well(WRITE + "writer = make(); writer.close()", s3.url, s3.options["endpoint_url"], s3.spool)
+    assert steps(s3.download(tmp_path / "later"), "loss") == list(range(20))
+
+
 def test_a_writer_on_a_path_that_is_made_in_a_handler_of_the_exit_stores_everything(tmp_path):
     code = """
 def at_exit():

@@ -361,6 +361,22 @@ def test_a_refusal_that_comes_as_the_put_is_given_up_is_printed_by_nobody(caplog
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
+def test_what_a_driver_leaves_behind_in_an_outage_is_not_in_the_log(caplog):
+    """As aiohttp does, which writes a request in a task of its own that nobody waits for."""
+
+    async def request():
+        async def write():
+            raise ConnectionResetError("Cannot write to closing transport")
+
+        writing = asyncio.get_running_loop().create_task(write())
+        while not writing.done():
+            await asyncio.sleep(0)
+
+    asyncio.run_coroutine_threadsafe(request(), io_loop()).result(20)
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records] == []
+
+
 class TestAnyOtherProtocol(_OfFsspec):
     @pytest.fixture(autouse=True)
     def _place(self, tmp_path):

@@ -365,12 +365,13 @@ def test_strict_is_told_of_the_spool_and_not_of_a_store_that_is_down(behind_prox
         write(writer, 0, 100)
         assert not writer.flush(0.5)
         wait_until(lambda: "Service Unavailable" in (writer.stats().last_error or ""), within=20)
+        assert writer.stats().retries > 0
         write(writer, 100, 200)
         (directory,) = behind_proxy.spool.glob("*/")
         shutil.rmtree(directory)
         directory.touch()  # where it was nothing can be made any more
         write(writer, 200, 201)
-        wait_until(lambda: writer.stats().retries > 0, within=20)
+        wait_until(lambda: "Service Unavailable" not in writer.stats().last_error, within=20)
         with pytest.raises(SinkError, match=r"^\[Errno \d+\] storage failed: .*; the data is kept and tried again"):
             write(writer, 201, 202)
         directory.unlink()

@@ -124,7 +124,11 @@ def test_histograms(array):
 @few
 @given(arrays, arrays, st.floats(), st.floats())
 def test_raw_histograms(limits, counts, minimum, maximum):
-    check(lambda: [HistogramRaw.of(TAG, minimum=minimum, maximum=maximum, unshown=(), limits=limits, counts=counts)])
+    check(
+        lambda: [
+            HistogramRaw.of(TAG, minimum=minimum, maximum=maximum, unshown=(), limits=limits, counts=counts, told=set())
+        ]
+    )
 
 
 @few
@@ -135,7 +139,11 @@ def test_raw_histograms(limits, counts, minimum, maximum):
     st.floats(),
 )
 def test_raw_histograms_that_nearly_fit(limits, counts, minimum, maximum):
-    check(lambda: [HistogramRaw.of(TAG, minimum=minimum, maximum=maximum, unshown=(), limits=limits, counts=counts)])
+    check(
+        lambda: [
+            HistogramRaw.of(TAG, minimum=minimum, maximum=maximum, unshown=(), limits=limits, counts=counts, told=set())
+        ]
+    )
 
 
 @few

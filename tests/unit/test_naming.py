@@ -29,6 +29,17 @@ def test_a_clock_near_1970_gives_10_digits_too():
     assert name_of(now=5.0) == "events.out.tfevents.0000000005.node.17.000000"
 
 
+def test_a_clock_before_1970_gives_a_name_of_the_pattern_too():
+    assert name_of(now=-5.0) == "events.out.tfevents.0000000000.node.17.000000"
+
+
+def test_after_the_last_second_there_is_still_a_new_name():
+    """A stamp in milliseconds, cut to ten digits, is that late."""
+    first = name_of(["events.out.tfevents.9999999999123.node"])
+    assert first == "events.out.tfevents.9999999999.node.17.000000"
+    assert name_of([first]) == "events.out.tfevents.9999999999.node.17.000001"
+
+
 def test_other_files_of_the_directory_do_not_matter():
     assert name_of(["checkpoint.ckpt", "events.txt", "9999999999"]) == name_of()
 

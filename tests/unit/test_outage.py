@@ -1,5 +1,6 @@
 """When storage that fails is tried again."""
 
+import random
 import types
 
 import pytest
@@ -33,6 +34,15 @@ def test_storage_that_takes_something_between_its_errors_is_tried_again_soon(pau
         pause_after(stored=1000)
     assert pause_after(stored=1001) <= 0.1
     assert pause_after(stored=1001) <= 0.2
+
+
+def test_the_jitter_takes_nothing_from_the_numbers_that_a_training_draws():
+    """A run with an outage and one without must shuffle alike."""
+    before = random.getstate()
+    outage = Outage()
+    for _ in range(3):
+        outage.failed(OSError("no"), "run")
+    assert random.getstate() == before
 
 
 def test_an_outage_that_is_over_is_no_reason_for_what_comes_later():

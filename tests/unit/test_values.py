@@ -379,6 +379,15 @@ def test_a_step_that_is_no_number_is_refused_by_tag(step):
         as_step(step, "loss")
 
 
+def test_a_step_whose_own_method_fails_is_refused_by_tag():
+    class Step:
+        def __index__(self):
+            raise RuntimeError("device lost")
+
+    with pytest.raises(TypeError, match=r"^tag 'loss': step must be an integer, got Step"):
+        as_step(Step(), "loss")
+
+
 @pytest.mark.parametrize("step", ["7", b"7"])
 def test_a_step_in_digits_is_text(step):
     with pytest.raises(TypeError, match=r"^tag 'loss': step must be an integer, got (str|bytes) b?'7'$"):
