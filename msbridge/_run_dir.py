@@ -9,6 +9,8 @@ import secrets
 import time
 from typing import Any
 
+from tbwriter import sinks
+
 _MOST_CHARACTERS = 100
 PARAMETERS = "parameters.json"
 
@@ -37,13 +39,13 @@ def run_dir(base: str | os.PathLike[str], **parameters: Any) -> RunDir:
         parameters: in the order in which they name the directory. None is left out.
 
     Raises:
-        OSError: the directory cannot be made.
+        OSError: the directory cannot be made. ValueError: `base` is no path.
     """
     name, root = _name(parameters), os.fspath(base)
     if "://" in root:
         found = f"{root.rstrip('/')}/{name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     else:
-        root = os.path.abspath(os.path.expanduser(root))
+        root = sinks.normalise(root, "base")
         os.makedirs(root, exist_ok=True)
         found = _made(os.path.join(root, name))
         with open(os.path.join(found, PARAMETERS), "w", encoding="utf-8") as file:

@@ -224,7 +224,7 @@ def _path(name: str, value: Any) -> str:
         path = os.fspath(value)
     except Exception as exc:  # a TypeError, or whatever a foreign __fspath__ raises
         raise TypeError(f"{name} must be a path, got {describe(value)}") from exc
-    return os.path.abspath(os.path.expanduser(sinks.local(check_text(path, name))))
+    return os.path.abspath(sinks.expanded(sinks.local(check_text(path, name)), name))
 
 
 def _one_of(name: str, value: Any, known: tuple[str, ...]) -> str:

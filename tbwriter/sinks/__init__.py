@@ -18,7 +18,7 @@ from tbwriter.sinks._asking import Reading, as_os_error
 from tbwriter.sinks._base import Durability, Sink, SinkStatus
 from tbwriter.sinks._credentials import without_user
 from tbwriter.sinks._file import FileSink
-from tbwriter.sinks._local_names import local
+from tbwriter.sinks._local_names import expanded, local
 from tbwriter.sinks._memory import MemorySink
 from tbwriter.sinks._mounts import file_system, is_shared
 from tbwriter.sinks._policy import SegmentPolicy
@@ -39,6 +39,7 @@ __all__ = [
     "Sink",
     "SinkStatus",
     "defaults",
+    "expanded",
     "is_directory",
     "is_file",
     "join",

@@ -18,10 +18,12 @@ import errno
 import os
 import threading
 from dataclasses import replace
+from types import ModuleType
 
 from tbwriter._logger import get_logger
 from tbwriter.errors import RecordTooLargeError, SegmentLostError
 from tbwriter.sinks._base import Durability, SinkStatus, whole_records
+from tbwriter.sinks._handles import open_apart
 from tbwriter.sinks._local_names import local
 from tbwriter.sinks._mounts import file_system, is_object_store, is_shared
 
@@ -120,6 +122,7 @@ class FileSink:
     def append(self, records: bytes) -> None:
         """Write `records` at the end, by one write(2) where the system takes it whole; on a shared file system sync."""
         try:
+            self._forget_foreign()
             if self._fd < 0:
                 self._reopen()
             # Of a new file a client that caches may not know the size yet.
@@ -171,11 +174,32 @@ class FileSink:
         return whole if whole > self._synced else limit
 
     def _reopen(self) -> None:
-        self._fd = os.open(self._path, _OPEN_FLAGS)
+        self._fd = open_apart(self._path, _OPEN_FLAGS)
+        self._opened = os.fstat(self._fd)
+
+    def _forget_foreign(self) -> None:
+        """Let go of a handle that another part of the program closed, as daemons close all that they find.
+
+        Its number may be another file's by now, a checkpoint's perhaps, which must be neither written nor closed.
+        """
+        if self._fd >= 0 and not self._is_ours():
+            self._fd = -1
+
+    def _is_ours(self) -> bool:
+        try:
+            found = os.fstat(self._fd)
+        except OSError as exc:
+            return exc.errno != errno.EBADF  # what else is wrong with it, its use will tell
+        if os.path.samestat(found, self._opened):
+            return True
+        with contextlib.suppress(OSError):  # some FUSE file systems number a file anew
+            return os.path.samestat(found, os.stat(self._path))
+        return False
 
     def _fail(self, exc: OSError, records: bytes) -> None:
         """Count the error; raise SegmentLostError or RecordTooLargeError where trying again is no use."""
         self._note(exc)
+        self._forget_foreign()
         self._failed = records
         too_large = exc.errno == errno.EFBIG
         if self._shared:
@@ -242,9 +266,10 @@ class FileSink:
         self._seal()
         make_directory(self._directory)
         path = os.path.join(self._directory, local(name))
-        fd = os.open(path, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
+        fd = open_apart(path, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             _write_all(fd, header)
+            self._opened = os.fstat(fd)
         except BaseException:
             # Never leave a file without a whole first record.
             os.close(fd)
@@ -290,6 +315,7 @@ class FileSink:
 
     def _sync(self) -> None:
         """Sync the data; where that fails, what append still has is written once more."""
+        self._forget_foreign()
         if self._fd < 0:
             self._reopen()
         try:
@@ -320,6 +346,7 @@ class FileSink:
 
     def release(self) -> None:
         """Close the handle; the next append opens the file again."""
+        self._forget_foreign()
         if self._fd >= 0 and not self._failed:
             os.close(self._fd)
             self._fd = -1
@@ -335,6 +362,7 @@ class FileSink:
 
     def _seal(self, *, sync: bool = True) -> None:
         """Cut a torn last record, sync and close the handle. Errors are noted: a sealed file is not touched again."""
+        self._forget_foreign()
         if self._fd < 0 and not (self._unsynced and sync):
             return
         if self._failed:
@@ -360,7 +388,8 @@ def _write_all(fd: int, header: bytes) -> None:
 
 def _write_at(fd: int, data: memoryview, offset: int) -> int:
     """Write at `offset`, which makes a repetition after an unknown outcome harmless; return how much was taken."""
-    if hasattr(os, "pwrite"):
+    # Not where `os` is a stand-in, as in tests with pyfakefs: its handles are numbers of its own, and pwrite the real one.
+    if hasattr(os, "pwrite") and isinstance(os, ModuleType):
         return os.pwrite(fd, data, offset)
     os.lseek(fd, offset, os.SEEK_SET)
     return os.write(fd, data)

@@ -1,6 +1,7 @@
-"""Names of files where the system's encoding does not hold them: Python under LC_ALL=C without its UTF-8 mode.
+"""Paths as `os` takes them: with `~`, and where the system's encoding does not hold a name.
 
-Their bytes are those of UTF-8 there too, so that every other program sees the names that were meant.
+That is so for Python under LC_ALL=C without its UTF-8 mode. The bytes of a name are those of UTF-8 there too, so that
+every other program sees the one that was meant.
 """
 
 from __future__ import annotations
@@ -19,6 +20,19 @@ def local(path: str) -> str:
     except UnicodeEncodeError:
         return os.fsdecode(path.encode("utf-8", "surrogateescape"))
     return path
+
+
+def expanded(path: str, what: str) -> str:
+    """Return a path with `~` and `~user` at its begin replaced.
+
+    Raises:
+        ValueError: there is no home directory to put in its place, as in containers whose user has no entry: `os` would
+            make a directory called "~".
+    """
+    whole = os.path.expanduser(path)
+    if whole == path and path.split(os.sep, 1)[0] == "~":
+        raise ValueError(f"{what} {path!r}: no home directory is known, and HOME is not set; want another path")
+    return whole
 
 
 def text(path: str) -> str:

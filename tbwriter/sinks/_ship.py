@@ -74,9 +74,10 @@ def spool_places(spool_dir: str | os.PathLike[str] | None = None) -> list[Path]:
     """Return the directories in which `ship` looks for spools, whether they exist or not."""
     from pathlib import Path
 
+    from tbwriter.sinks._local_names import expanded
     from tbwriter.sinks._spool_dirs import default_roots
 
-    return default_roots() if spool_dir is None else [Path(spool_dir).expanduser()]
+    return default_roots() if spool_dir is None else [Path(expanded(os.fspath(spool_dir), "spool_dir"))]
 
 
 def send(leftover: Leftover, storage_options: Mapping[str, Any] | None, deadline: float) -> Shipped:

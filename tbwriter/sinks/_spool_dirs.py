@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from tbwriter.sinks._credentials import without_user
-from tbwriter.sinks._local_names import text
+from tbwriter.sinks._handles import open_apart
+from tbwriter.sinks._local_names import expanded, text
 
 try:
     import fcntl
@@ -94,7 +95,7 @@ class Lock:
         if fcntl is None:
             raise OSError("no flock on this system")
         self._path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = open_apart(os.fspath(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not path.exists():
@@ -209,10 +210,15 @@ def default_roots() -> list[Path]:
     """Return where spools may be, the best place first."""
     given = os.environ.get("TBWRITER_SPOOL_DIR")
     if given:
-        return [Path(given).expanduser()]
+        return [Path(expanded(given, "TBWRITER_SPOOL_DIR"))]
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     user = os.getuid() if hasattr(os, "getuid") else 0
-    return [Path(state).expanduser() / "tbwriter" / "spool", Path(tempfile.gettempdir()) / f"tbwriter-{user}"]
+    roots = []
+    with contextlib.suppress(ValueError):  # no home directory is known, as in many containers
+        roots.append(Path(expanded(state, "XDG_STATE_HOME")) / "tbwriter" / "spool")
+    with contextlib.suppress(OSError):  # none can be written
+        roots.append(Path(tempfile.gettempdir()) / f"tbwriter-{user}")
+    return roots
 
 
 def usable_root(spool_dir: str | os.PathLike[str] | None) -> Path:
@@ -221,7 +227,7 @@ def usable_root(spool_dir: str | os.PathLike[str] | None) -> Path:
     Raises:
         OSError: none can.
     """
-    roots = [Path(spool_dir).expanduser()] if spool_dir is not None else default_roots()
+    roots = [Path(expanded(os.fspath(spool_dir), "spool_dir"))] if spool_dir is not None else default_roots()
     failure: OSError | None = None
     for root in roots:
         try:
@@ -232,8 +238,7 @@ def usable_root(spool_dir: str | os.PathLike[str] | None) -> Path:
             return root.absolute()
         except OSError as exc:  # noqa: PERF203 (each place on its own)
             failure = failure or exc
-    assert failure is not None
-    raise failure
+    raise failure or OSError("there is neither a home directory nor one for temporary files")
 
 
 def _probe(root: Path) -> None:

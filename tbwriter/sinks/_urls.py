@@ -11,7 +11,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from tbwriter.sinks._credentials import HIDDEN, hide
-from tbwriter.sinks._local_names import local
+from tbwriter.sinks._local_names import expanded, local
 
 _NAME = r"[A-Za-z][A-Za-z0-9_+.-]*"
 URL = re.compile(rf"({_NAME})://")
@@ -95,7 +95,7 @@ def path_of(text: str, what: str, is_scheme: Callable[[str], bool], *, was_path:
         was_path: the user gave a pathlib.Path or its like.
 
     Raises:
-        ValueError: it was meant as a URL, or holds a lone surrogate.
+        ValueError: it was meant as a URL, holds a lone surrogate, or begins with `~` where no home is known.
     """
     if _CHAIN.match(text):
         raise ValueError(f"{what} {shown(text)} is a chain of file systems; want the URL of the last one alone")
@@ -120,7 +120,7 @@ def path_of(text: str, what: str, is_scheme: Callable[[str], bool], *, was_path:
         path = local(text)
     except UnicodeEncodeError as exc:
         raise ValueError(f"{what} {shown(text)} has no form in bytes: {exc.reason}; want another name") from exc
-    path = os.path.abspath(os.path.expanduser(path))
+    path = os.path.abspath(expanded(path, what))
     # Which keeps two slashes at the beginning; only Windows means something by them.
     return path if os.name == "nt" else f"/{path.lstrip('/')}"
 

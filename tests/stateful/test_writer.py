@@ -124,6 +124,19 @@ def test_a_tilde_is_the_home_directory(tmp_path, monkeypatch, writer_at):
     assert writer_at("~/run").log_dir == str(tmp_path / "run")
 
 
+@pytest.mark.parametrize("place", ["~", "~/run"])
+def test_a_tilde_where_no_home_is_known_is_refused_and_makes_no_directory(tmp_path, monkeypatch, place):
+    """As in a container whose user has no entry: `os.path.expanduser` then returns what it was given."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    with pytest.raises(ValueError, match=r"log_dir '~.*: no home directory is known"):
+        SummaryWriter(place)
+    with pytest.raises(ValueError, match=r"spool_dir '~.*: no home directory is known"):
+        SummaryWriter(tmp_path / "run", spool_dir=place)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_relative_path_is_fixed_at_construction(tmp_path, monkeypatch, writer_at):
     monkeypatch.chdir(tmp_path)
     writer = writer_at("run", max_file_size=150)
