@@ -388,7 +388,7 @@ def _write_all(fd: int, header: bytes) -> None:
 
 def _write_at(fd: int, data: memoryview, offset: int) -> int:
     """Write at `offset`, which makes a repetition after an unknown outcome harmless; return how much was taken."""
-    # Not where `os` is a stand-in, as in tests with pyfakefs: its handles are numbers of its own, and pwrite the real one.
+    # Not where `os` is a stand-in, as in tests with pyfakefs: its handles are not the system's, and pwrite would be.
     if hasattr(os, "pwrite") and isinstance(os, ModuleType):
         return os.pwrite(fd, data, offset)
     os.lseek(fd, offset, os.SEEK_SET)
