@@ -32,6 +32,9 @@ _log = get_logger(__name__)
 # The handle names a file that the server no longer has, or the disk refuses the place for good.
 _LOST = frozenset({errno.ESTALE, errno.ENOENT, errno.ENOTDIR, errno.EBADF})
 _MAX_REPEATED_EIO = 3
+# What mounts of object stores say to a write at the end of a file that was synced or closed: Mountpoint for S3, goofys,
+# Databricks' DBFS, rclone.
+_NO_GROWTH = frozenset({errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.ESPIPE})
 # What a file system says that cannot sync, or not a directory.
 _CANNOT_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS})
 # One request of a usual client of NFS or FUSE.
@@ -93,6 +96,7 @@ class FileSink:
         self._synced_directory = True
         self._shared = False
         self._can_sync = True
+        self._can_grow = True
         self._status = SinkStatus(path=self._path, segment=-1)
         self.roll(name, header)
         kind = file_system(self._directory)  # now that it exists, and is mounted
@@ -214,13 +218,26 @@ class FileSink:
         if too_large and taken <= len(self._header):
             self._keep_whole_records()
             raise RecordTooLargeError(f"{self._path}: {exc.strerror}") from exc
+        cannot_grow = exc.errno in _NO_GROWTH and self._offset > len(self._header)
         # At the largest size that the system allows, a new file takes more.
-        if exc.errno in _LOST or self._eio >= _MAX_REPEATED_EIO or too_large:
+        if exc.errno in _LOST or self._eio >= _MAX_REPEATED_EIO or too_large or cannot_grow:
             self._eio = 0
+            if cannot_grow:
+                self._tell_no_growth(exc)
             if exc.errno in _LOST and not self._is_in_place():
                 self._failed = b""  # nobody can read what went there: all of it comes again
             kept = self._keep_whole_records()
             raise SegmentLostError(f"{self._path}: {exc.strerror}", kept) from exc
+
+    def _tell_no_growth(self, exc: OSError) -> None:
+        if self._can_grow:
+            self._can_grow = False
+            _log.warning(
+                "%s: this mount lets no file grow that was synced or closed (%s): from now on every flush begins a new "
+                "file. A larger flush_secs makes fewer; better give the URL of the store, such as s3://",
+                self._directory,
+                exc.strerror,
+            )
 
     def _is_in_place(self) -> bool:
         """Say whether the file of a lost handle is still there, with all that was written."""
@@ -285,7 +302,9 @@ class FileSink:
             )
 
     def roll_due(self) -> bool:
-        """After a failed sync: what it left in doubt cannot be told from what follows."""
+        """After a failed sync, as what it left in doubt cannot be told from what follows; and where no file grows."""
+        if not self._can_grow and not self._unsynced:
+            return True
         return self._doubtful and not self._shared
 
     def flush(self, level: Durability = Durability.OS, timeout: float | None = None) -> Durability:
