@@ -177,8 +177,13 @@ class FaultFS(mfusepy.Operations):
     def fsyncdir(self, path, datasync, fh):
         self._enter("fsyncdir")
 
+    def rename(self, old, new):
+        self._enter("rename")
+        os.rename(self._at(old), self._at(new))
+
     def unlink(self, path):
         self._enter("unlink")
+        self._sealed.discard(path)
         os.unlink(self._at(path))
 
     def rmdir(self, path):

@@ -6,6 +6,7 @@ import threading
 import time
 import zlib
 
+import numpy as np
 import pytest
 from children import Child
 from event_files import event_files, records, scalars, statuses, steps
@@ -310,6 +311,24 @@ def test_on_a_mount_where_no_file_grows_each_flush_has_a_file_and_everything_is_
     assert writer.stats().retries <= 2  # the first refusal of the run and of its sub-run
     said = [record.getMessage() for record in caplog.records if "lets no file grow" in record.getMessage()]
     assert len(said) == 2
+
+
+@pytest.mark.parametrize("name", ["ENOSYS", "EOPNOTSUPP", "EPERM"])
+def test_on_a_mount_without_rename_embeddings_are_stored_all_the_same(mount, name):
+    """As on Mountpoint for S3. They held up every flush of the run."""
+    mount.tell(no_growth=errno.EPERM)
+    mount.fail("rename", name, times=1000)
+    with SummaryWriter(mount.path / "run", flush_secs=3600) as writer:
+        for step in range(2):
+            writer.add_embedding(np.eye(2) + step, global_step=step)
+            assert writer.flush(timeout=30)
+    run = mount.server / "run"
+    assert [(run / f"0000{step}" / "default" / "tensors.tsv").read_bytes() for step in range(2)] == [
+        b"1\t0\n0\t1\n",
+        b"2\t1\n1\t2\n",
+    ]
+    assert (run / "projector_config.pbtxt").read_text().count("tensor_path") == 2
+    assert not list(run.rglob("*.part"))
 
 
 def test_a_mount_has_the_defaults_of_shared_storage_and_the_disk_below_it_its_own(mount):
