@@ -531,16 +531,15 @@ def test_tracing_a_module_leaves_the_training_as_it_was(writer, mode, fails):
     assert torch.equal(model.parts[1].running_mean, before[2])
 
 
-def test_a_scripted_function_and_module_are_traced(writer, place):
+def test_a_module_that_was_traced_already_may_be_given(writer, place):
     pytest.importorskip("tensorboard")
     torch = pytest.importorskip("torch")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch's: tracing it again does nothing
         module = torch.jit.trace(torch.nn.Linear(3, 2), torch.zeros(1, 3))
         writer.add_graph(module, torch.zeros(1, 3))
-        writer.add_graph(torch.jit.trace(torch.sin, torch.zeros(1)), torch.zeros(1))
     writer.close()
-    assert len([event for event in read_events(place) if event.graph_def]) == 2
+    assert len([event for event in read_events(place) if event.graph_def]) == 1
 
 
 def test_an_onnx_model_may_be_a_path_or_a_message(writer, place, tmp_path):
