@@ -44,7 +44,7 @@ def test_long_and_strange_values_make_a_name_of_bounded_length(tmp_path):
         assert len(name) < 120
 
 
-@pytest.mark.parametrize("note", ["词" * 200, "é" * 99, "a" + "词" * 99])
+@pytest.mark.parametrize("note", ["词" * 200, "é" * 99, "a" + "词" * 99], ids=["cjk", "latin", "mixed"])
 def test_a_name_in_any_script_fits_into_any_file_system(tmp_path, note):
     """Of 255 bytes, 143 where a home directory is encrypted; other writers' runs failed there (ray#1463)."""
     for number in (0, 1):
