@@ -9,7 +9,10 @@ import secrets
 import time
 from typing import Any
 
+from tbwriter import sinks
+
 _MOST_CHARACTERS = 100
+_MOST_BYTES = 120  # an encrypted home directory takes 143 in a name, and more characters may follow
 PARAMETERS = "parameters.json"
 
 
@@ -37,16 +40,16 @@ def run_dir(base: str | os.PathLike[str], **parameters: Any) -> RunDir:
         parameters: in the order in which they name the directory. None is left out.
 
     Raises:
-        OSError: the directory cannot be made.
+        OSError: the directory cannot be made. ValueError: `base` is no path.
     """
     name, root = _name(parameters), os.fspath(base)
     if "://" in root:
         found = f"{root.rstrip('/')}/{name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     else:
-        root = os.path.abspath(os.path.expanduser(root))
+        root = sinks.normalise(root, "base")
         os.makedirs(root, exist_ok=True)
-        found = _made(os.path.join(root, name))
-        with open(os.path.join(found, PARAMETERS), "w", encoding="utf-8") as file:
+        found = _made(os.path.join(root, sinks.local(name)))
+        with open(os.path.join(found, PARAMETERS), "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(parameters, file, indent=1, default=str, ensure_ascii=False)
             file.write("\n")
     path = RunDir(found)
@@ -70,9 +73,10 @@ def _is_new(path: str) -> bool:
 def _name(parameters: dict[str, Any]) -> str:
     parts = [f"{key}={_plain(value)}" for key, value in parameters.items() if value is not None]
     name = "_".join(parts) or "run"
-    if len(name) > _MOST_CHARACTERS:
+    if len(name) > _MOST_CHARACTERS or len(name.encode()) > _MOST_BYTES:
         mark = hashlib.sha256(repr(sorted(parameters.items())).encode()).hexdigest()[:8]
-        name = f"{name[:_MOST_CHARACTERS]}-{mark}"
+        cut = name[:_MOST_CHARACTERS].encode()[:_MOST_BYTES].decode(errors="ignore")
+        name = f"{cut}-{mark}"
     return name
 
 

@@ -62,6 +62,15 @@ def _close_in_child_of_multiprocessing() -> None:
     util.Finalize(None, _close_all, exitpriority=0)
 
 
+def runs_script_again() -> bool:
+    """Say whether this is a process that multiprocessing is just beginning.
+
+    By spawn and by fork server it runs the top level of the script again, and with it what makes a writer there.
+    """
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and getattr(process.current_process(), "_inheriting", False)
+
+
 def has_open(url: str) -> bool:
     """Say whether an open writer of this process writes to `url`."""
     return any(worker.url == url and worker.is_open for worker in list(_live))

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
-from tbwriter import _summary, sinks
+from tbwriter import _live, _summary, sinks
 from tbwriter._entries import Raw, RawSummary, size_of
 from tbwriter._logger import get_logger
 from tbwriter._methods import (
@@ -41,7 +41,8 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
 
     Costs: `add_scalar` of a float about half a microsecond; a background thread encodes and stores, at the latest
     after `flush_secs`. One event file at a time per writer; every process and every rank needs a directory of its own.
-    Methods may be called from any thread.
+    Methods may be called from any thread. In a process that multiprocessing begins by running the script again (spawn,
+    fork server), a writer that the script makes there opens its file when something is first added, as a copy does.
 
     Args:
         log_dir: a directory: a path, `~`, `os.PathLike`, or a URL such as `memory://run`. None, or "",
@@ -140,8 +141,12 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             spool_dir=spool_dir,
             shipper=shipper,
         )
+        runs_again = _live.runs_script_again()
+        if runs_again:
+            self._settings = self._settings.for_copy()
         self._begin_anew()
-        if write_to_disk:
+        # A file of its own would be the newest, for which TensorBoard's Python reader leaves the one of the script.
+        if write_to_disk and not runs_again:
             self._begin(self._open_worker())
 
     # -- the writer itself

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tbwriter import _summary
@@ -135,9 +136,28 @@ def _traced(model: Any, inputs: Any, verbose: bool, strict: bool) -> bytes:
     except ImportError as exc:
         raise ImportError("graphs of torch modules need TensorBoard: pip install tensorboard") from exc
     try:
-        graph, _ = converter.graph(model, inputs, verbose, strict)
+        with _left_as_it_is(model):
+            graph, _ = converter.graph(model, inputs, verbose, strict)
     except Exception as exc:  # whatever the module itself raises
         got = f"{type(model).__name__} and input_to_model {_summary.describe(inputs)}"
         raise RuntimeError(f"model must be one that torch can trace, got {got}: {exc}") from exc
     data: bytes = graph.SerializeToString()
     return data
+
+
+@contextlib.contextmanager
+def _left_as_it_is(model: Any) -> Iterator[None]:
+    """Undo what tracing does to a training: it draws random numbers, and gives every part the mode of the whole model.
+
+    A batch norm that was frozen by `eval()` would train from there on.
+    """
+    parts = [(part, part.training) for part in model.modules()] if hasattr(model, "modules") else []
+    tensors = model.parameters() if parts else ()
+    gpus = {tensor.device.index for tensor in tensors if tensor.device.type == "cuda"}
+    with sys.modules["torch"].random.fork_rng(gpus):
+        try:
+            yield
+        finally:
+            for part, training in parts:
+                if part.training != training:
+                    part.training = training

@@ -21,6 +21,7 @@ from tbwriter._summary._words import check_tag, describe, shown
 CONFIG_NAME = "projector_config.pbtxt"
 _MAX_SPRITE_SIDE = 8192
 """The largest texture that browsers take everywhere."""
+_NOTHING_TO_SEE = "\u200b"  # a space of no width, which JavaScript does not count as blank
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def _table(tag: str, labels: Any, header: Any, number: int) -> tuple[tuple[str, 
     if len(rows) != number:
         raise ValueError(f"tag {shown(tag)}: got {len(rows)} labels for {number} points, want one for each")
     if header is None or (isinstance(header, (str, list, tuple)) and not header):
-        return tuple((_cell(tag, label),) for label in rows)
+        return tuple(_seen((_cell(tag, label),)) for label in rows)
     where = f"tag {shown(tag)}: metadata_header"
     names = [header] if isinstance(header, str) else items_of(header, where, "a list of the columns' names")
     lists = []
@@ -162,9 +163,15 @@ def _table(tag: str, labels: Any, header: Any, number: int) -> tuple[tuple[str, 
                 f"tag {shown(tag)}: metadata_header has {len(names)} columns, so that each label must be a list of "
                 f"as many, got {describe(row)}"
             )
-        lists.append(tuple(_cell(tag, cell) for cell in cells))
+        lists.append(_seen(tuple(_cell(tag, cell) for cell in cells)))
     # TensorBoard takes the first line for a header only where there are several columns.
-    return (tuple(_cell(tag, name) for name in names), *lists) if len(names) > 1 else tuple(lists)
+    return (_seen(tuple(_cell(tag, name) for name in names)), *lists) if len(names) > 1 else tuple(lists)
+
+
+def _seen(row: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a row that TensorBoard does not skip: behind a blank line every label would go to another point."""
+    is_blank = not "".join(row).replace("\ufeff", "").strip()
+    return (_NOTHING_TO_SEE, *row[1:]) if is_blank else row
 
 
 def _cell(tag: str, label: Any) -> str:

@@ -151,7 +151,7 @@ def _read(value: Any) -> npt.NDArray[Any] | None:
     if hasattr(value, "detach"):
         value = value.detach()
         value = value.cpu() if hasattr(value, "cpu") else value
-        for resolve in ("resolve_conj", "resolve_neg"):  # torch's views that NumPy has not
+        for resolve in ("to_dense", "resolve_conj", "resolve_neg"):  # torch's layouts and views that NumPy has not
             value = getattr(value, resolve)() if hasattr(value, resolve) else value
         return np.asarray(value.numpy())
     if hasattr(value, "toarray"):  # scipy's sparse matrices

@@ -18,10 +18,12 @@ import errno
 import os
 import threading
 from dataclasses import replace
+from types import ModuleType
 
 from tbwriter._logger import get_logger
 from tbwriter.errors import RecordTooLargeError, SegmentLostError
 from tbwriter.sinks._base import Durability, SinkStatus, whole_records
+from tbwriter.sinks._handles import open_apart
 from tbwriter.sinks._local_names import local
 from tbwriter.sinks._mounts import file_system, is_object_store, is_shared
 
@@ -30,6 +32,9 @@ _log = get_logger(__name__)
 # The handle names a file that the server no longer has, or the disk refuses the place for good.
 _LOST = frozenset({errno.ESTALE, errno.ENOENT, errno.ENOTDIR, errno.EBADF})
 _MAX_REPEATED_EIO = 3
+# What mounts of object stores say to a write at the end of a file that was synced or closed: Mountpoint for S3, goofys,
+# Databricks' DBFS, rclone.
+_NO_GROWTH = frozenset({errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.ESPIPE})
 # What a file system says that cannot sync, or not a directory.
 _CANNOT_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS})
 # One request of a usual client of NFS or FUSE.
@@ -91,6 +96,7 @@ class FileSink:
         self._synced_directory = True
         self._shared = False
         self._can_sync = True
+        self._can_grow = True
         self._status = SinkStatus(path=self._path, segment=-1)
         self.roll(name, header)
         kind = file_system(self._directory)  # now that it exists, and is mounted
@@ -120,6 +126,7 @@ class FileSink:
     def append(self, records: bytes) -> None:
         """Write `records` at the end, by one write(2) where the system takes it whole; on a shared file system sync."""
         try:
+            self._forget_foreign()
             if self._fd < 0:
                 self._reopen()
             # Of a new file a client that caches may not know the size yet.
@@ -171,11 +178,32 @@ class FileSink:
         return whole if whole > self._synced else limit
 
     def _reopen(self) -> None:
-        self._fd = os.open(self._path, _OPEN_FLAGS)
+        self._fd = open_apart(self._path, _OPEN_FLAGS)
+        self._opened = os.fstat(self._fd)
+
+    def _forget_foreign(self) -> None:
+        """Let go of a handle that another part of the program closed, as daemons close all that they find.
+
+        Its number may be another file's by now, a checkpoint's perhaps, which must be neither written nor closed.
+        """
+        if self._fd >= 0 and not self._is_ours():
+            self._fd = -1
+
+    def _is_ours(self) -> bool:
+        try:
+            found = os.fstat(self._fd)
+        except OSError as exc:
+            return exc.errno != errno.EBADF  # what else is wrong with it, its use will tell
+        if os.path.samestat(found, self._opened):
+            return True
+        with contextlib.suppress(OSError):  # some FUSE file systems number a file anew
+            return os.path.samestat(found, os.stat(self._path))
+        return False
 
     def _fail(self, exc: OSError, records: bytes) -> None:
         """Count the error; raise SegmentLostError or RecordTooLargeError where trying again is no use."""
         self._note(exc)
+        self._forget_foreign()
         self._failed = records
         too_large = exc.errno == errno.EFBIG
         if self._shared:
@@ -190,13 +218,26 @@ class FileSink:
         if too_large and taken <= len(self._header):
             self._keep_whole_records()
             raise RecordTooLargeError(f"{self._path}: {exc.strerror}") from exc
+        cannot_grow = exc.errno in _NO_GROWTH and self._offset > len(self._header)
         # At the largest size that the system allows, a new file takes more.
-        if exc.errno in _LOST or self._eio >= _MAX_REPEATED_EIO or too_large:
+        if exc.errno in _LOST or self._eio >= _MAX_REPEATED_EIO or too_large or cannot_grow:
             self._eio = 0
+            if cannot_grow:
+                self._tell_no_growth(exc)
             if exc.errno in _LOST and not self._is_in_place():
                 self._failed = b""  # nobody can read what went there: all of it comes again
             kept = self._keep_whole_records()
             raise SegmentLostError(f"{self._path}: {exc.strerror}", kept) from exc
+
+    def _tell_no_growth(self, exc: OSError) -> None:
+        if self._can_grow:
+            self._can_grow = False
+            _log.warning(
+                "%s: this mount lets no file grow that was synced or closed (%s): from now on every flush begins a new "
+                "file. A larger flush_secs makes fewer; better give the URL of the store, such as s3://",
+                self._directory,
+                exc.strerror,
+            )
 
     def _is_in_place(self) -> bool:
         """Say whether the file of a lost handle is still there, with all that was written."""
@@ -242,9 +283,10 @@ class FileSink:
         self._seal()
         make_directory(self._directory)
         path = os.path.join(self._directory, local(name))
-        fd = os.open(path, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
+        fd = open_apart(path, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             _write_all(fd, header)
+            self._opened = os.fstat(fd)
         except BaseException:
             # Never leave a file without a whole first record.
             os.close(fd)
@@ -260,7 +302,9 @@ class FileSink:
             )
 
     def roll_due(self) -> bool:
-        """After a failed sync: what it left in doubt cannot be told from what follows."""
+        """After a failed sync, as what it left in doubt cannot be told from what follows; and where no file grows."""
+        if not self._can_grow and not self._unsynced:
+            return True
         return self._doubtful and not self._shared
 
     def flush(self, level: Durability = Durability.OS, timeout: float | None = None) -> Durability:
@@ -290,6 +334,7 @@ class FileSink:
 
     def _sync(self) -> None:
         """Sync the data; where that fails, what append still has is written once more."""
+        self._forget_foreign()
         if self._fd < 0:
             self._reopen()
         try:
@@ -320,6 +365,7 @@ class FileSink:
 
     def release(self) -> None:
         """Close the handle; the next append opens the file again."""
+        self._forget_foreign()
         if self._fd >= 0 and not self._failed:
             os.close(self._fd)
             self._fd = -1
@@ -335,6 +381,7 @@ class FileSink:
 
     def _seal(self, *, sync: bool = True) -> None:
         """Cut a torn last record, sync and close the handle. Errors are noted: a sealed file is not touched again."""
+        self._forget_foreign()
         if self._fd < 0 and not (self._unsynced and sync):
             return
         if self._failed:
@@ -360,7 +407,8 @@ def _write_all(fd: int, header: bytes) -> None:
 
 def _write_at(fd: int, data: memoryview, offset: int) -> int:
     """Write at `offset`, which makes a repetition after an unknown outcome harmless; return how much was taken."""
-    if hasattr(os, "pwrite"):
+    # Not where `os` is a stand-in, as in tests with pyfakefs: its handles are not the system's, and pwrite would be.
+    if hasattr(os, "pwrite") and isinstance(os, ModuleType):
         return os.pwrite(fd, data, offset)
     os.lseek(fd, offset, os.SEEK_SET)
     return os.write(fd, data)

@@ -1,6 +1,7 @@
-"""Names of files where the system's encoding does not hold them: Python under LC_ALL=C without its UTF-8 mode.
+"""Paths as `os` takes them: with `~`, and where the system's encoding does not hold a name.
 
-Their bytes are those of UTF-8 there too, so that every other program sees the names that were meant.
+That is so for Python under LC_ALL=C without its UTF-8 mode. The bytes of a name are those of UTF-8 there too, so that
+every other program sees the one that was meant.
 """
 
 from __future__ import annotations

@@ -11,10 +11,13 @@ from typing import Any
 
 from tbwriter.sinks._credentials import without_user
 from tbwriter.sinks._file import make_directory
+from tbwriter.sinks._handles import open_apart
 from tbwriter.sinks._local_names import local
 
 _PAUSE_SECS = 0.5
 _PATIENCE_SECS = 60.0
+# What mounts of object stores, such as Mountpoint for S3, say to a rename.
+_NO_RENAME = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EPERM})
 
 
 def put_file(url: str, name: str, data: bytes, storage_options: Mapping[str, Any] | None = None) -> None:
@@ -90,13 +93,22 @@ def _put_local(path: str, data: bytes) -> None:
     make_directory(os.path.dirname(path))
     part = f"{path}.{os.urandom(4).hex()}.part"
     try:
-        with open(part, "xb") as file:
-            file.write(data)
+        _write_new(part, data)
         os.replace(part, path)
-    except BaseException:
+    except BaseException as exc:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(part)
-        raise
+        if not isinstance(exc, OSError) or exc.errno not in _NO_RENAME or exc.filename2 is None:
+            raise
+        # Not at once, then: nobody can.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        _write_new(path, data)
+
+
+def _write_new(path: str, data: bytes) -> None:
+    with open(path, "xb", opener=open_apart) as file:
+        file.write(data)
 
 
 def _put_remote(url: str, name: str, data: bytes, storage_options: Mapping[str, Any] | None) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from tbwriter.sinks._credentials import safe_options, without_user
 from tbwriter.sinks._file import FileSink
+from tbwriter.sinks._handles import open_apart
 from tbwriter.sinks._local_names import local
 from tbwriter.sinks._spool_dirs import SIDE, disown, key, own, own_again
 
@@ -140,7 +141,8 @@ class DiskSpool:
         target.parent.mkdir(parents=True, exist_ok=True)
         part = self._path / f"{number}.part"
         try:
-            part.write_bytes(data)
+            with open(part, "wb", opener=open_apart) as file:
+                file.write(data)
             os.replace(part, target)
         except BaseException:
             part.unlink(missing_ok=True)  # or each attempt would take what a full disk still has

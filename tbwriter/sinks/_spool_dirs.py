@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from tbwriter.sinks._credentials import without_user
+from tbwriter.sinks._handles import open_apart
 from tbwriter.sinks._local_names import absolute, text
 
 try:
@@ -94,7 +95,7 @@ class Lock:
         if fcntl is None:
             raise OSError("no flock on this system")
         self._path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = open_apart(os.fspath(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not path.exists():
@@ -212,9 +213,11 @@ def default_roots() -> list[Path]:
         return [Path(absolute(given, "TBWRITER_SPOOL_DIR"))]
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     user = os.getuid() if hasattr(os, "getuid") else 0
-    roots = [Path(tempfile.gettempdir()) / f"tbwriter-{user}"]
+    roots = []
     with contextlib.suppress(ValueError):  # a user of a container may have no home
-        roots.insert(0, Path(absolute(state, "XDG_STATE_HOME")) / "tbwriter" / "spool")
+        roots.append(Path(absolute(state, "XDG_STATE_HOME")) / "tbwriter" / "spool")
+    with contextlib.suppress(OSError):  # no directory for temporary files can be written
+        roots.append(Path(tempfile.gettempdir()) / f"tbwriter-{user}")
     return roots
 
 
@@ -235,8 +238,7 @@ def usable_root(spool_dir: str | os.PathLike[str] | None) -> Path:
             return root.absolute()
         except OSError as exc:  # noqa: PERF203 (each place on its own)
             failure = failure or exc
-    assert failure is not None
-    raise failure
+    raise failure or OSError("there is neither a home directory nor one for temporary files")
 
 
 def _probe(root: Path) -> None:

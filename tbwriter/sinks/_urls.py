@@ -95,7 +95,7 @@ def path_of(text: str, what: str, is_scheme: Callable[[str], bool], *, was_path:
         was_path: the user gave a pathlib.Path or its like.
 
     Raises:
-        ValueError: it was meant as a URL, or holds a lone surrogate.
+        ValueError: it was meant as a URL, holds a lone surrogate, or begins with `~` where no home is known.
     """
     if _CHAIN.match(text):
         raise ValueError(f"{what} {shown(text)} is a chain of file systems; want the URL of the last one alone")

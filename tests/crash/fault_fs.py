@@ -10,6 +10,7 @@ is a JSON object, answered by one line when it holds:
     {"no_links": true}            all files are said to have none
     {"write_back": true}          writes reach the server by a sync or a close, as of a client that caches
     {"close_only": true}          by a close alone: a sync does nothing, as of mounts of object stores
+    {"no_growth": 1}              a file that was synced or closed takes no more: its writes fail with this number
     {"calls": true}               answered by [[operation, thread], ...] since the last such question
 """
 
@@ -41,6 +42,8 @@ class FaultFS(mfusepy.Operations):
         self._write_back = False
         self._close_only = False
         self._no_links = False
+        self._no_growth = 0
+        self._sealed = set()
         self._cached = collections.defaultdict(dict)  # path -> offset -> data not yet on the server
 
     def told(self, order):
@@ -61,6 +64,8 @@ class FaultFS(mfusepy.Operations):
             self._delay_secs = order["delay_secs"]
         elif "no_links" in order:
             self._no_links = order["no_links"]
+        elif "no_growth" in order:
+            self._no_growth = order["no_growth"]
         elif "write_back" in order:
             self._write_back = order["write_back"]
         elif "close_only" in order:
@@ -107,6 +112,10 @@ class FaultFS(mfusepy.Operations):
                 time.sleep(_REQUEST_SECS)  # long enough for others to look at what is there
             os.pwrite(handle, data, offset)
 
+    def _seal(self, path):
+        if self._no_growth:
+            self._sealed.add(path)
+
     def getattr(self, path, fh=None):
         self._enter("getattr")
         found = os.lstat(self._at(path)) if fh is None else os.fstat(fh)
@@ -142,6 +151,8 @@ class FaultFS(mfusepy.Operations):
 
     def write(self, path, data, offset, fh):
         short = self._enter("write")
+        if path in self._sealed:
+            raise OSError(self._no_growth, os.strerror(self._no_growth))
         data = data[:short]
         if not self._write_back:
             return os.pwrite(fh, data, offset)
@@ -158,6 +169,7 @@ class FaultFS(mfusepy.Operations):
 
     def fsync(self, path, datasync, fh):
         self._enter("fsync")
+        self._seal(path)
         if not self._close_only:
             self._store(path, fh)
             os.fsync(fh)
@@ -165,8 +177,13 @@ class FaultFS(mfusepy.Operations):
     def fsyncdir(self, path, datasync, fh):
         self._enter("fsyncdir")
 
+    def rename(self, old, new):
+        self._enter("rename")
+        os.rename(self._at(old), self._at(new))
+
     def unlink(self, path):
         self._enter("unlink")
+        self._sealed.discard(path)
         os.unlink(self._at(path))
 
     def rmdir(self, path):
@@ -175,6 +192,7 @@ class FaultFS(mfusepy.Operations):
 
     def release(self, path, fh):
         self._enter("release")
+        self._seal(path)
         self._store(path, fh)
         os.close(fh)
 

@@ -1,11 +1,12 @@
 """A writer and the processes that are forked or spawned from its own."""
 
 import json
+import subprocess
 import sys
 
 import pytest
-from children import run_well
-from event_files import event_files, scalars, statuses, steps, values
+from children import START_SECS, environment, run_well
+from event_files import SESSION_START, event_files, read_file, scalars, statuses, steps, values
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 
@@ -227,8 +228,6 @@ def test_a_writer_made_in_a_process_of_multiprocessing_is_closed_at_its_end(tmp_
 
 
 def with_path(path):
-    from children import environment
-
     return f"{path}:{environment()['PYTHONPATH']}"
 
 
@@ -274,9 +273,56 @@ def test_a_pickled_copy_of_a_resumed_writer_voids_nothing(tmp_path):
     writer.close()
     """
     run_well(code, tmp_path)
-    from event_files import SESSION_START, read_file
-
     starts = [
         [event.step for event in read_file(path)[0] if event.session == SESSION_START] for path in event_files(tmp_path)
     ]
     assert starts == [[5], [2**63 - 1]]  # the last step there is voids nothing
+
+
+# Scripts make their writer at the top, which each worker of a loader runs again.
+TOP_LEVEL = """
+import multiprocessing, sys
+from tbwriter import SummaryWriter
+writer = SummaryWriter(sys.argv[1], purge_step=0)
+def work(number):
+    if sys.argv[2] == "adds":
+        writer.add_scalar("worker", float(number), number)
+        writer.close()
+    return number
+if __name__ == "__main__":
+    writer.add_scalar("parent", 1.0, 1)
+    with multiprocessing.get_context(sys.argv[3]).Pool(1) as pool:
+        assert pool.map(work, [7]) == [7]
+        pool.close()
+        pool.join()
+    writer.add_scalar("parent", 2.0, 2)
+    writer.close()
+"""
+
+
+def run_script(tmp_path, *arguments):
+    script = tmp_path / "train.py"
+    script.write_text(TOP_LEVEL)
+    command = [sys.executable, str(script), str(tmp_path / "run"), *arguments]
+    done = subprocess.run(command, env=environment(), timeout=START_SECS, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_worker_that_runs_the_script_again_makes_no_file_of_its_own(tmp_path, method):
+    """For that file, the newest, TensorBoard's Python reader would leave the script's for good."""
+    run_script(tmp_path, "adds nothing", method)
+    assert len(event_files(tmp_path / "run")) == 1
+    assert scalars(tmp_path / "run", "parent") == [(1, 1.0), (2, 2.0)]
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_what_a_worker_adds_to_the_writer_of_the_script_is_stored_and_voids_nothing(tmp_path, method):
+    run_script(tmp_path, "adds", method)
+    assert scalars(tmp_path / "run", "worker") == [(7, 7.0)]
+    assert scalars(tmp_path / "run", "parent") == [(1, 1.0), (2, 2.0)]
+    starts = [
+        [event.step for event in read_file(path)[0] if event.session == SESSION_START]
+        for path in event_files(tmp_path / "run")
+    ]
+    assert starts == [[0], [2**63 - 1]]

@@ -1,10 +1,12 @@
 """A shared file system that fails, stalls or caches: a real mount, whose server's side the tests look at."""
 
+import errno
 import signal
 import threading
 import time
 import zlib
 
+import numpy as np
 import pytest
 from children import Child
 from event_files import event_files, records, scalars, statuses, steps
@@ -291,6 +293,42 @@ def test_a_mount_of_an_object_store_is_said_to_have_a_better_way(mount, said, ca
         writer.add_scalar("a", 1.0, 1)
     assert steps(mount.server / "run", "a") == [1]
     assert len([record for record in caplog.records if "give the URL of the store" in record.getMessage()]) == said
+
+
+@pytest.mark.parametrize("name", ["EPERM", "EINVAL", "EOPNOTSUPP", "ESPIPE"])
+def test_on_a_mount_where_no_file_grows_each_flush_has_a_file_and_everything_is_there(mount, caplog, name):
+    """As on Mountpoint for S3, goofys, DBFS and rclone: what was synced or closed takes no more."""
+    mount.tell(no_growth=getattr(errno, name))
+    with SummaryWriter(mount.path / "run", flush_secs=3600) as writer:
+        for step in range(5):
+            writer.add_scalar("a", float(step), step)
+            writer.add_scalars("group", {"one": float(step)}, step)
+            assert writer.flush(timeout=30)
+    everything = [(step, float(step)) for step in range(5)]
+    assert scalars(mount.server / "run", "a") == everything
+    assert statuses(mount.server / "run") == ["clean"] * 5
+    assert scalars(mount.server / "run" / "group_one", "group") == everything
+    assert writer.stats().retries <= 2  # the first refusal of the run and of its sub-run
+    said = [record.getMessage() for record in caplog.records if "lets no file grow" in record.getMessage()]
+    assert len(said) == 2
+
+
+@pytest.mark.parametrize("name", ["ENOSYS", "EOPNOTSUPP", "EPERM"])
+def test_on_a_mount_without_rename_embeddings_are_stored_all_the_same(mount, name):
+    """As on Mountpoint for S3. They held up every flush of the run."""
+    mount.tell(no_growth=errno.EPERM)
+    mount.fail("rename", name, times=1000)
+    with SummaryWriter(mount.path / "run", flush_secs=3600) as writer:
+        for step in range(2):
+            writer.add_embedding(np.eye(2) + step, global_step=step)
+            assert writer.flush(timeout=30)
+    run = mount.server / "run"
+    assert [(run / f"0000{step}" / "default" / "tensors.tsv").read_bytes() for step in range(2)] == [
+        b"1\t0\n0\t1\n",
+        b"2\t1\n1\t2\n",
+    ]
+    assert (run / "projector_config.pbtxt").read_text().count("tensor_path") == 2
+    assert not list(run.rglob("*.part"))
 
 
 def test_a_mount_has_the_defaults_of_shared_storage_and_the_disk_below_it_its_own(mount):

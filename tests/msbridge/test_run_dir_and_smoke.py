@@ -2,6 +2,9 @@
 
 import json
 import multiprocessing
+import os
+import subprocess
+import sys
 
 import pytest
 from event_files import values
@@ -39,6 +42,27 @@ def test_long_and_strange_values_make_a_name_of_bounded_length(tmp_path):
         name = path.removeprefix(f"{tmp_path}/")
         assert "/" not in name
         assert len(name) < 120
+
+
+@pytest.mark.parametrize("note", ["词" * 200, "é" * 99, "a" + "词" * 99], ids=["cjk", "latin", "mixed"])
+def test_a_name_in_any_script_fits_into_any_file_system(tmp_path, note):
+    """Of 255 bytes, 143 where a home directory is encrypted; other writers' runs failed there (ray#1463)."""
+    for number in (0, 1):
+        path = run_dir(tmp_path, number=number, note=note)
+        assert len(path.removeprefix(f"{tmp_path}/").encode()) <= 130
+        assert json.loads((tmp_path / path / "parameters.json").read_text("utf-8"))["note"] == note
+
+
+def test_a_value_without_a_form_in_utf_8_is_stored_as_json_writes_it(tmp_path):
+    path = run_dir(tmp_path, note="a\ud800")
+    assert json.loads((tmp_path / path / "parameters.json").read_text("utf-8")) == {"note": "a\ud800"}
+
+
+def test_a_name_beyond_ascii_is_made_where_the_systems_encoding_is_ascii(tmp_path):
+    code = "import sys; from msbridge._run_dir import run_dir; run_dir(sys.argv[1], note='\\u8bcd')"
+    ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=ascii_only, timeout=60)
+    assert os.listdir(tmp_path) == ["note=词"]
 
 
 def test_below_a_url_nothing_is_made_and_no_two_names_are_alike():

@@ -1,7 +1,9 @@
 """The methods of SummaryWriter beyond scalars, from the call to what is read back."""
 
+import contextlib
 import pickle
 import threading
+import warnings
 
 import fsspec
 import numpy as np
@@ -498,6 +500,46 @@ def test_a_torch_module_is_traced(writer, place):
     writer.close()
     (graph,) = [event.graph_def for event in read_events(place) if event.graph_def]
     assert b"Linear" in graph
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("mode", [True, False])
+def test_tracing_a_module_leaves_the_training_as_it_was(writer, mode, fails):
+    """Torch's converter has a frozen batch norm train with the rest, and a model that samples draw other numbers."""
+    pytest.importorskip("tensorboard")
+    torch = pytest.importorskip("torch")
+
+    class Sampling(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = torch.nn.ModuleList([torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3), torch.nn.Dropout()])
+
+        def forward(self, x):
+            if fails:
+                raise OSError("of the model")
+            for part in self.parts:
+                x = part(x)
+            return x + torch.randn_like(x)
+
+    model = Sampling().train(mode)
+    model.parts[1].train(not mode)
+    before = [part.training for part in model.modules()], torch.get_rng_state(), model.parts[1].running_mean.clone()
+    with contextlib.suppress(RuntimeError):
+        writer.add_graph(model, torch.ones(2, 3))
+    assert [part.training for part in model.modules()] == before[0]
+    assert torch.equal(torch.get_rng_state(), before[1])
+    assert torch.equal(model.parts[1].running_mean, before[2])
+
+
+def test_a_module_that_was_traced_already_may_be_given(writer, place):
+    pytest.importorskip("tensorboard")
+    torch = pytest.importorskip("torch")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch's: tracing it again does nothing
+        module = torch.jit.trace(torch.nn.Linear(3, 2), torch.zeros(1, 3))
+        writer.add_graph(module, torch.zeros(1, 3))
+    writer.close()
+    assert len([event for event in read_events(place) if event.graph_def]) == 1
 
 
 def test_an_onnx_model_may_be_a_path_or_a_message(writer, place, tmp_path):

@@ -56,6 +56,24 @@ def test_labels_cannot_begin_a_line_or_a_column_of_their_own():
     assert metadata(["a\tb", "c\nd\r"]) == "a b\nc d \n"
 
 
+# JavaScript's String.trim() takes these from both ends.
+BLANKS = "\t\n\v\f\r \xa0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u3000", BLANKS])
+@pytest.mark.parametrize("header", [None, ["name"], ["name", "size"], ["", ""]])
+def test_a_label_of_nothing_to_see_is_no_blank_line_which_tensorboard_skips(blank, header):
+    """It did so with every one, and each label behind it went to another point (tensorflow#9330)."""
+    width = 1 if header is None else len(header)
+    cells = ["a", blank, "b", blank]
+    rows = cells if header is None else [[cell] * width for cell in cells]
+    lines = metadata(rows, header).removesuffix("\n").split("\n")
+    shown = [line for line in lines if line.strip(BLANKS)]
+    has_header = width > 1
+    assert len(shown) == len(lines) == 4 + has_header
+    assert [line.split("\t")[0] for line in shown[has_header:]] == ["a", "\u200b", "b", "\u200b"]
+
+
 @pytest.mark.parametrize("rows", [[("a", 1), ("b", 2)], np.array([["a", "1"], ["b", "2"]])])
 def test_several_columns_have_a_header(rows):
     assert metadata(rows, ["name", "size"]) == "name\tsize\na\t1\nb\t2\n"

@@ -1,5 +1,6 @@
 import logging
 import math
+import warnings
 from collections import deque
 from datetime import datetime
 from decimal import Decimal
@@ -596,3 +597,21 @@ def test_a_matrix_of_scipy_becomes_an_array():
 def test_what_holds_no_numbers_is_refused_by_tag(value):
     with pytest.raises((TypeError, ValueError), match=r"^tag 'w': .*got |^tag 'w': .* cannot be read"):
         as_array(value, "w")
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc", "to_mkldnn"])
+def test_a_tensor_of_torch_in_another_layout_is_taken_whole(layout):
+    """The gradient of an embedding is sparse (keras#7397, wandb#827)."""
+    torch = pytest.importorskip("torch")
+    dense = torch.tensor([[0.0, 1.5], [2.5, 0.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch's, about layouts that may change
+        tensor = getattr(dense, layout)()
+    np.testing.assert_array_equal(as_array(tensor, "a"), dense.numpy())
+
+
+def test_the_gradient_of_an_embedding_is_counted_with_its_zeros():
+    torch = pytest.importorskip("torch")
+    table = torch.nn.Embedding(10, 3, sparse=True)
+    table(torch.tensor([1, 2, 2])).sum().backward()
+    assert sorted(as_array(table.weight.grad, "a").reshape(-1)) == [0.0] * 24 + [1.0] * 3 + [2.0] * 3
