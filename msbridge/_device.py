@@ -140,6 +140,11 @@ def copied(tensor: Any) -> Any:
     return _stack([tensor])
 
 
+def first_line(error: Exception) -> str:
+    """Say what an error is. MindSpore's own go on with pages of its insides."""
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+
+
 class Transfer:
     """Gather what one or several collections need, and copy it once.
 

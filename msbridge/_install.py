@@ -12,6 +12,7 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn
 from mindspore.ops import Primitive
 
+from msbridge._device import first_line
 from msbridge._learning_rate import Constant, harmless, rates, step_count
 from msbridge._tap import GradTap, LossTap
 from tbwriter._logger import get_logger
@@ -110,7 +111,7 @@ def sink_losses(network: Any, sink_size: int) -> SinkLosses | None:
         )  # what this device cannot do must not end the training
         _synchronize()
     except Exception as error:
-        _log.info("losses inside a data sink are not noted: %s", _first_line(error))
+        _log.info("losses inside a data sink are not noted: %s", first_line(error))
         return None
     return SinkLosses(network, sink_size)
 
@@ -231,12 +232,12 @@ def _rehearsed(network: Any, optimizer: Any) -> dict[str, nn.Cell]:
         _try_out(grads, found, optimizer)
     except Exception as error:
         if not found:
-            raise NoTapError(_first_line(error)) from error
+            raise NoTapError(first_line(error)) from error
         try:
             _try_out(grads, {}, optimizer)
         except Exception as second:
-            raise NoTapError(_first_line(second)) from second
-        _log.info("the learning rate is read at the step's end: %s", _first_line(error))
+            raise NoTapError(first_line(second)) from second
+        _log.info("the learning rate is read at the step's end: %s", first_line(error))
         return {}
     return found
 
@@ -250,7 +251,3 @@ def _try_out(grads: Any, found: dict[str, nn.Cell], optimizer: Any) -> None:
 def _synchronize() -> None:
     if ms.get_context("device_target") != "CPU":
         ms.runtime.synchronize()  # what fails in a kernel is found out late
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"

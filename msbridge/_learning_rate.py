@@ -13,6 +13,8 @@ def rates(optimizer: Any) -> dict[str, Any]:
     number. Groups are counted in the order in which the optimizer holds their parameters; groups that share one
     learning rate share one name.
     """
+    if getattr(optimizer, "relative_step", False):
+        return {}  # AdaFactor makes its own from the step, and keeps a 0 in the place of the rate
     groups = getattr(optimizer, "param_groups", None)
     if groups:  # mindspore.experimental.optim and mint.optim
         found = [group["lr"] for group in groups]

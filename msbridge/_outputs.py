@@ -8,7 +8,8 @@ import numpy as np
 class Outputs(NamedTuple):
     """The parts of a step's outputs by name; None where the step does not give them.
 
-    Each is a device tensor or a number; `loss` may also be a list of micro-batch losses.
+    Each is a device tensor or a number; `loss` may also be a list of micro-batch losses, and `global_norm` the error
+    for which there is none.
     """
 
     loss: Any = None

@@ -3,11 +3,15 @@
 import hashlib
 import itertools
 import json
+import math
 import os
 import re
 import secrets
 import time
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from tbwriter import sinks
 
@@ -31,26 +35,26 @@ def run_dir(base: str | os.PathLike[str], **parameters: Any) -> RunDir:
 
     No two calls get one directory, in this process or in another: a second one with the same parameters gets a name
     that ends in `-2`. Long names are cut, and end in a hash of all parameters. The parameters are in
-    `parameters.json`; below a URL nothing is made or stored, and the name ends in the time and four random digits.
+    `parameters.json`, as text where JSON has no such kind; below a URL nothing is made or stored, and the name ends in
+    the time and four random digits.
 
     On several ranks call it on one of them, and hand the result to the others.
 
     Args:
-        base: a directory or URL.
+        base: a directory, `~`, `os.PathLike`, or a URL.
         parameters: in the order in which they name the directory. None is left out.
 
     Raises:
-        OSError: the directory cannot be made. ValueError: `base` is no path.
+        TypeError, ValueError: `base` is no directory or URL. OSError: the directory cannot be made.
     """
-    name, root = _name(parameters), os.fspath(base)
+    name, root = _name(parameters), sinks.normalise(base, "base")
     if "://" in root:
         found = f"{root.rstrip('/')}/{name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     else:
-        root = sinks.normalise(root, "base")
         os.makedirs(root, exist_ok=True)
         found = _made(os.path.join(root, sinks.local(name)))
         with open(os.path.join(found, PARAMETERS), "w", encoding="utf-8", errors="backslashreplace") as file:
-            json.dump(parameters, file, indent=1, default=str, ensure_ascii=False)
+            json.dump(_storable(parameters), file, indent=1, ensure_ascii=False)
             file.write("\n")
     path = RunDir(found)
     path.parameters = dict(parameters)
@@ -73,11 +77,24 @@ def _is_new(path: str) -> bool:
 def _name(parameters: dict[str, Any]) -> str:
     parts = [f"{key}={_plain(value)}" for key, value in parameters.items() if value is not None]
     name = "_".join(parts) or "run"
-    if len(name) > _MOST_CHARACTERS or len(name.encode()) > _MOST_BYTES:
+    cut = name[:_MOST_CHARACTERS].encode()[:_MOST_BYTES].decode(errors="ignore")
+    if cut != name:
         mark = hashlib.sha256(repr(sorted(parameters.items())).encode()).hexdigest()[:8]
-        cut = name[:_MOST_CHARACTERS].encode()[:_MOST_BYTES].decode(errors="ignore")
         name = f"{cut}-{mark}"
     return name
+
+
+def _storable(value: Any) -> Any:
+    """Give a value as JSON has it: arrays as lists, and text for what there is no other place for."""
+    if isinstance(value, Mapping):
+        return {str(key): _storable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_storable(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return _storable(value.tolist()) if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
 def _plain(value: Any) -> str:

@@ -1,6 +1,6 @@
 """Which steps are collected: a number, a schedule by step, or a callable."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,18 @@ class Schedule:
             )  # fmt: skip
             self._callable, self._pieces = None, [(0, _FALLBACK_FREQ)]
             return step % _FALLBACK_FREQ == 0
+
+
+class Several:
+    """Steps that one of several schedules collects."""
+
+    def __init__(self, schedules: Iterable[Schedule]) -> None:
+        self._schedules = list(schedules)
+
+    def due(self, first: int, last: int) -> bool:
+        """As Schedule's."""
+        found = [schedule.due(first, last) for schedule in self._schedules]  # all are asked: callables may count
+        return any(found)
 
 
 def _pieces(schedule: Mapping[int, int], name: str) -> list[tuple[int, int]]:

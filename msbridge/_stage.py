@@ -11,7 +11,17 @@ from msbridge._outputs import Outputs
 from msbridge._reduce import Reducer
 from msbridge._schedule import Schedule
 from msbridge._tape import Series
-from msbridge.collectors._base import Collector, Context, History, NotGivenError, Training, Value, Write, overrides
+from msbridge.collectors._base import (
+    Collector,
+    Context,
+    History,
+    NotGivenError,
+    NotHereError,
+    Training,
+    Value,
+    Write,
+    overrides,
+)
 from tbwriter import SummaryWriter, TBWriterError
 from tbwriter._logger import get_logger
 
@@ -76,6 +86,7 @@ class Stage:
         self._observe = observe
         self._owners: dict[str, object] = {}  # tag -> who draws it
         self._clashes: set[tuple[str, object]] = set()  # tags that others give too
+        self._excused: set[Collector] = set()  # that had nothing at some step
         self._find()
 
     def light(self) -> "Stage":
@@ -138,15 +149,26 @@ class Stage:
     def evaluate(
         self, step: int, metrics: Mapping[str, Any], results: Mapping[str, Any], writer: SummaryWriter
     ) -> None:
-        """Draw the scalars of an evaluation."""
+        """Draw the scalars of an evaluation, and what is made of them."""
+        found = Found(wanted=self._observe is not None or bool(self._deriving))
 
         def draw(collector: Collector) -> None:
-            if found := collector.evaluate(metrics, results):
-                writer.add_metrics(found, step)
+            if values := collector.evaluate(metrics, results):
+                writer.add_metrics(values, step)
+                found.add_all(values, step)
+
+        def derive(collector: Collector) -> None:
+            for tag, series in (collector.derive(found.series()) or {}).items():
+                writer.add_scalar_series(tag, series.values, series.steps)
+                found.extend(tag, series)
 
         for collector in list(self._collectors):
             if overrides(collector, "evaluate"):
                 self._guard(collector, step, draw, collector)
+        for collector in list(self._deriving):
+            self._guard(collector, step, derive, collector)
+        if self._observe is not None:
+            self._observe(found.series())
 
     def write(
         self, collections: Sequence[Collection], series: Iterable[_Answer], clock: Clock, writer: SummaryWriter
@@ -247,7 +269,11 @@ class Stage:
         return None
 
     def _give_up(self, collector: Collector, step: int, error: Exception) -> None:
-        if isinstance(error, NotGivenError):
+        if isinstance(error, NotHereError):
+            if collector not in self._excused:
+                self._excused.add(collector)
+                _log.warning("step %d: %s", step, error)
+        elif isinstance(error, NotGivenError):
             self._drop(collector, f"step {step}: {error}")
         elif isinstance(error, TBWriterError):
             raise error

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msbridge._checks import checked_bool, checked_count
 from msbridge.collectors import (
     Collector,
     EvalMetrics,
@@ -10,6 +11,7 @@ from msbridge.collectors import (
     HyperParameters,
     InputImages,
     Loss,
+    SummaryOps,
     WeightHistogram,
     default_collectors,
 )
@@ -28,6 +30,7 @@ def collectors_of(
 
     With `keep_default_action` what is not named is as SummaryCollector has it by default, but for the data that are
     refused, and the default curves of this package are drawn besides; without it only what is named is collected.
+    What the network's own summary operators give is collected always, as SummaryCollector does.
 
     Raises:
         TypeError, ValueError: a key or a value that SummaryCollector does not have, or that cannot be honoured.
@@ -37,7 +40,7 @@ def collectors_of(
     specified = dict(specified or {})
     for key, value in specified.items():
         _check(key, value)
-    custom = _checked_lineage(custom_lineage_data)
+    lineage = lineage_of(custom_lineage_data)
 
     def wanted(key: str) -> bool:
         return bool(specified.get(key, keep_default_action))
@@ -52,12 +55,21 @@ def collectors_of(
         found += [EvalMetrics()] if wanted("collect_eval_lineage") else []
     found += [Graph()] if wanted("collect_graph") else []
     found += [InputImages()] if wanted("collect_input_data") else []
-    if wanted("collect_train_lineage") or custom:
-        found.append(HyperParameters(custom))
+    found += lineage or ([HyperParameters()] if wanted("collect_train_lineage") else [])
     pattern = specified.get("histogram_regular")
     if pattern is not None or keep_default_action:
         found.append(WeightHistogram(pattern))
-    return found
+    return [*found, SummaryOps()]
+
+
+def lineage_of(custom_lineage_data: Mapping[str, Any] | None) -> list[Collector]:
+    """Give the collector of `custom_lineage_data`, if there are any.
+
+    Raises:
+        TypeError: SummaryCollector refuses them.
+    """
+    custom = _checked_lineage(custom_lineage_data)
+    return [HyperParameters(custom)] if custom else []
 
 
 def check_unused(export_options: Any, num_process: Any) -> None:
@@ -73,10 +85,8 @@ def check_unused(export_options: Any, num_process: Any) -> None:
             f"export_options={export_options!r} is not supported: tensors stand in the event files, "
             "tbwriter.read_events gives them back as arrays"
         )
-    if num_process is not None and (isinstance(num_process, bool) or not isinstance(num_process, int)):
-        raise TypeError(f"num_process must be an int, got {num_process!r}")
-    if num_process is not None and num_process < 1:
-        raise ValueError(f"num_process must be at least 1, got {num_process}")
+    if num_process is not None:
+        checked_count("num_process", num_process, least=1)
 
 
 def _check(key: object, value: Any) -> None:
@@ -86,8 +96,7 @@ def _check(key: object, value: Any) -> None:
         if value:
             raise ValueError(f"collect_specified_data: {key} is not supported: {_REFUSED[key]}; leave it out")
     elif key in _SWITCHES:
-        if not isinstance(value, bool):
-            raise TypeError(f"collect_specified_data: {key} must be a bool, got {value!r}")
+        checked_bool(f"collect_specified_data: {key}", value)
     elif key == "histogram_regular":
         if value is not None and not isinstance(value, str):
             raise TypeError(f"collect_specified_data: histogram_regular must be a regular expression, got {value!r}")

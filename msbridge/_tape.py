@@ -42,10 +42,15 @@ class Tape:
         self._step = 0  # read up to here
         self._calls = 0
         self._copies: list[tuple[int, object]] = []  # rings that were full, copied on the device, not yet on the host
+        self._most_unended = 0  # calls of steps that were broken off
 
     def begin(self, step: int) -> None:
         """Note how many steps were done before the first call."""
         self._step = step
+
+    def end(self, most_unended: int) -> None:
+        """Note that the training is over. Up to so many calls belong to steps whose end never came."""
+        self._most_unended = most_unended
 
     def keep(self, step: int, steps: int) -> None:
         """Note that `steps` steps ended at `step`. Before as many overwrite the ring it is copied, on the device."""
@@ -67,6 +72,8 @@ class Tape:
         ring = chunk.read().reshape(self.tap.size, self.tap.row_size)
         calls = int(ring[:, -1].max())
         made = calls - self._calls
+        if self.regular and 0 < made - steps <= self._most_unended and made <= self.tap.size:
+            calls, made = calls - (made - steps), steps
         if made != steps and self.regular:
             self.regular = False
             _log.info(

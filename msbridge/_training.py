@@ -12,7 +12,7 @@ from msbridge._install import NoTapError, SinkLosses, install, remove, sink_loss
 from msbridge._outputs import Outputs, parse_outputs
 from msbridge._reduce import Reducer
 from msbridge._run import StepCounter
-from msbridge._schedule import Schedule
+from msbridge._schedule import Schedule, Several
 from msbridge._stage import Collection, Stage
 from msbridge._tape import Series, Tape
 from msbridge.collectors._base import Collected, Collector, Context, History, Value
@@ -71,7 +71,7 @@ class WatchedTraining:
         self._silent = 0  # transfers in a row without a call of the tap
         self._silent_since = 0
         self._stage.begin(Begin(self._network, self._optimizer, params))
-        sink_size = params.get("sink_size", 1) if params.get("dataset_sink_mode") else 1
+        sink_size = self._sink_size = params.get("sink_size", 1) if params.get("dataset_sink_mode") else 1
         self._sink: SinkLosses | None = None
         if sink_size > 1 and any(collector.uses_losses for collector in collectors):
             self._sink = sink_losses(self._network, sink_size)
@@ -84,7 +84,7 @@ class WatchedTraining:
                 ]
                 self._tape = Tape(install(self._network, self._optimizer, sink_size, *patterns))
             except NoTapError as error:
-                self._no_tap = str(error)
+                self._no_tap = params.get("no_tap") or str(error)
 
     def begin_steps(self, params: Any) -> int:
         """Begin with the first epoch; later epochs change nothing. Gives the steps done before."""
@@ -107,7 +107,11 @@ class WatchedTraining:
             self._sink.step_begin(params.train_network)
 
     def end_step(
-        self, params: Any, schedule: Schedule, take_recorded: Callable[[], Mapping[str, Value]], writer: SummaryWriter
+        self,
+        params: Any,
+        schedule: Schedule | Several,
+        take_recorded: Callable[[], Mapping[str, Value]],
+        writer: SummaryWriter,
     ) -> None:
         """Note that a step, or a sink, ended; collect it where it is due, the first one always."""
         is_first = self.clock.is_first
@@ -136,7 +140,7 @@ class WatchedTraining:
         if is_first or irregular or time.perf_counter() - self._last_transfer >= self._transfer_secs:
             self.deliver(writer)
 
-    def take_part(self, params: Any, schedule: Schedule) -> None:
+    def take_part(self, params: Any, schedule: Schedule | Several) -> None:
         """End a step on a rank that draws nothing, but whose values others want."""
         step = self._steps.now(params)
         last, self._steps.last = self._steps.last, step
@@ -152,6 +156,9 @@ class WatchedTraining:
             return
         if recorded:
             self._collect(params, parse_outputs(params.get("net_outputs")), [], recorded, on_schedule=False)
+        for tape in (self._tape, self._losses):
+            if tape is not None:
+                tape.end(self._sink_size)  # the error of a callback before this one, or Ctrl-C, may break off a step
         if self._waiting or self._steps.last > self._brought:
             self.deliver(writer)
 

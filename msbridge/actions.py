@@ -15,6 +15,7 @@ from typing import Any
 import mindspore as ms
 from mindspore import Parameter, Tensor, ops
 
+from msbridge._checks import checked_count, checked_number
 from msbridge._learning_rate import rates
 from msbridge._schedule import CollectFreq, Schedule
 from tbwriter._logger import get_logger
@@ -41,6 +42,7 @@ class TrainingAction:
     """An action that needs the training; the callback binds it when the training begins."""
 
     bound: Bound | None = None
+    _is_excused: bool = False
 
     def __call__(self, alert: Alert) -> None:
         """Act on the training, if there is one."""
@@ -54,6 +56,18 @@ class TrainingAction:
     def after_step(self, step: int) -> None:
         """Look at the steps that go by."""
 
+    def excuse(self, why: str) -> None:
+        """Say, once, why it does not act."""
+        if not self._is_excused:
+            self._is_excused = True
+            _log.warning("%s %s", type(self).__name__, why)
+
+    def is_alone(self, bound: Bound) -> bool:
+        """Tell whether no other rank is parted from this one by what it does; else say so."""
+        if bound.ranks > 1:
+            self.excuse(f"does nothing: this is one of {bound.ranks} ranks")
+        return bound.ranks == 1
+
 
 class StopTraining(TrainingAction):
     """End the training after the step that runs, as `request_stop` does; the file is closed as at its end.
@@ -65,8 +79,8 @@ class StopTraining(TrainingAction):
     def act(self, alert: Alert, bound: Bound) -> None:
         """Ask MindSpore to stop."""
         if bound.is_over:
-            _log.warning("StopTraining came too late, the training was over: %s", alert.message)
-        elif _alone(bound, self):
+            self.excuse(f"came too late, the training was over: {alert.message}")
+        elif self.is_alone(bound) and not bound.run_context.get_stop_requested():
             _log.warning("the training is stopped: %s", alert.message)
             bound.run_context.request_stop()
 
@@ -82,13 +96,12 @@ class ScaleLearningRate(TrainingAction):
     """
 
     def __init__(self, factor: float = 0.5, least: float = 0.0) -> None:
-        if not factor > 0:
-            raise ValueError(f"ScaleLearningRate: factor must be above 0, got {factor!r}")
-        self._factor, self._least = factor, least
+        self._factor = checked_number("ScaleLearningRate: factor", factor, above=0)
+        self._least = checked_number("ScaleLearningRate: least", least, least=0)
 
     def act(self, alert: Alert, bound: Bound) -> None:
         """Assign the new rates."""
-        if not _alone(bound, self):
+        if not self.is_alone(bound):
             return
         constant = [rate for rate in rates(bound.optimizer).values() if isinstance(rate, Parameter) and rate.size == 1]
         for rate in constant:
@@ -97,12 +110,13 @@ class ScaleLearningRate(TrainingAction):
         if constant:
             _log.warning("the learning rate is multiplied by %g: %s", self._factor, alert.message)
         else:
-            _log.warning("ScaleLearningRate leaves a schedule alone: %s", alert.message)
+            self.excuse(f"leaves a schedule alone: {alert.message}")
 
 
 class RaiseCollectFreq(TrainingAction):
-    """Collect more often for a while, then as before. Loss, learning rate and gradient norm are there anyway.
+    """Collect more often for a while, on top of the callback's own steps.
 
+    Loss, learning rate and gradient norm of every step are there anyway.
     Does nothing but say so with `reduce`, where all ranks must have one schedule.
 
     Args:
@@ -111,31 +125,25 @@ class RaiseCollectFreq(TrainingAction):
     """
 
     def __init__(self, steps: int = 200, collect_freq: CollectFreq = 1) -> None:
-        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-            raise ValueError(f"RaiseCollectFreq: steps must be an integer from 1 on, got {steps!r}")
-        Schedule(collect_freq)
-        self._steps, self._collect_freq = steps, collect_freq
+        Schedule(collect_freq, "RaiseCollectFreq: collect_freq")
+        self._steps = checked_count("RaiseCollectFreq: steps", steps, least=1)
+        self._collect_freq = collect_freq
         self._until = 0
-        self._before: Schedule | None = None
+        self._raised: Any = None  # the callback whose frequency is raised
 
     def act(self, alert: Alert, bound: Bound) -> None:
         """Set the frequency, or keep it up for longer."""
         callback = bound.callback
         if callback.reduces:
-            _log.warning("RaiseCollectFreq leaves the schedule alone: `reduce` needs one for all ranks")
+            self.excuse("leaves the schedule alone: `reduce` needs one for all ranks")
             return
-        if self._before is None:
-            self._before = callback.schedule
-            callback.set_collect_freq(self._collect_freq)
+        if self._raised is None:
+            self._raised = callback
+            callback.raise_collect_freq(self, self._collect_freq)
         self._until = bound.step + self._steps
 
     def after_step(self, step: int) -> None:
         """Set it back in time."""
-        if self._before is not None and step >= self._until and self.bound is not None:
-            self.bound.callback.schedule, self._before = self._before, None
-
-
-def _alone(bound: Bound, action: TrainingAction) -> bool:
-    if bound.ranks > 1:
-        _log.warning("%s does nothing: this is one of %d ranks", type(action).__name__, bound.ranks)
-    return bound.ranks == 1
+        if self._raised is not None and step >= self._until:
+            callback, self._raised = self._raised, None
+            callback.raise_collect_freq(self, None)

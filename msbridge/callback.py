@@ -5,25 +5,27 @@ Over 300 lines: one class, whose docstring is the reference that users read.
 
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from mindspore.train.callback import Callback
 
+from msbridge._checks import checked_bool, checked_count, checked_tags
 from msbridge._device import checked_scalar
 from msbridge._reduce import REDUCED_TAGS, Reducer, Reduction, check_reduce
 from msbridge._run import Ranks, StepCounter, check_directory, check_ranks, find_rank, first_writing, writes
-from msbridge._schedule import CollectFreq, Schedule
+from msbridge._schedule import CollectFreq, Schedule, Several
 from msbridge._stage import Stage
-from msbridge._summary_collector import check_unused, collectors_of
+from msbridge._summary_collector import check_unused, collectors_of, lineage_of
 from msbridge._tape import Series
 from msbridge._training import WatchedTraining
+from msbridge._unseen import Unseen
 from msbridge.actions import Bound, TrainingAction
-from msbridge.collectors import Collector, HyperParameters, Value, default_collectors
+from msbridge.collectors import Collector, HyperParameters, MovingAverage, Value, default_collectors
 from tbwriter import SinkError, SummaryWriter
 from tbwriter._logger import get_logger
 from tbwriter.sinks import normalise
-from tbwriter.watch import Rule, Watch
+from tbwriter.watch import Missing, Rule, Watch
 
 _CLOSE_SECS = 10.0
 _NEVER = (1 << 63) - 1
@@ -139,36 +141,33 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         strict: bool = False,
     ) -> None:
         super().__init__()
-        if writer is None and not isinstance(summary_dir, str | os.PathLike):
-            raise TypeError(
-                f"summary_dir must be a directory (a path or a URL) when no writer is given, got {summary_dir!r}"
-            )
-        if not isinstance(keep_default_action, bool):
-            raise TypeError(f"keep_default_action must be a bool, got {keep_default_action!r}")
+        _check_place(summary_dir, writer)
+        checked_bool("keep_default_action", keep_default_action)
+        checked_bool("strict", strict)
         check_unused(export_options, num_process)
         if collect_specified_data is not None or not keep_default_action:
             if collectors is not None:
                 raise ValueError("collectors and collect_specified_data choose the same thing; give one of them")
             collectors = collectors_of(collect_specified_data, keep_default_action, custom_lineage_data)
         elif custom_lineage_data is not None:
-            chosen = default_collectors() if collectors is None else collectors
-            collectors = [*chosen, *collectors_of(None, False, custom_lineage_data)]
+            collectors = [*_checked(collectors, None), *lineage_of(custom_lineage_data)]
         self._collectors = _checked(collectors, getattr(summary_dir, "parameters", None))
         for name, number in (("tokens_per_step", tokens_per_step), ("initial_step", initial_step)):
-            if number is not None and (isinstance(number, bool) or not hasattr(number, "__index__")):
-                raise TypeError(f"{name} must be an int, got {number!r}")
-            if number is not None and number < 0:
-                raise ValueError(f"{name} must not be negative, got {number}")
-        self._evaluation = Stage(self._collectors)
-        self.schedule = Schedule(collect_freq)
+            if number is not None:
+                checked_count(name, number, least=0)
+        self.schedule: Schedule | Several = Schedule(collect_freq)
+        self._chosen = self.schedule
+        self._raised: dict[object, Schedule] = {}  # by the actions that collect more for a while
         self._heavy_schedule = (
             None if collect_tensor_freq is None else Schedule(collect_tensor_freq, "collect_tensor_freq")
         )
         self._ranks = check_ranks(ranks)
         self._reduce = check_reduce(reduce)
-        self._watch = Watch(alerts)
-        self._actions = [then for rule in alerts for then in rule.then if isinstance(then, TrainingAction)]
-        self._reduce_tags = tuple(reduce_tags)
+        self._reduce_tags = checked_tags("reduce_tags", reduce_tags)
+        self._watch = Watch(_rules(alerts))
+        self._unseen = Unseen(_awaited(self._watch.rules, self._collectors, self._reduce, self._reduce_tags))
+        self._evaluation = Stage(self._collectors, self._observe if self._watch.rules or self._unseen else None)
+        self._actions = [then for rule in self._watch.rules for then in rule.then if isinstance(then, TrainingAction)]
         self._writes = False  # whether this rank does
         self._is_alone_said = False
         self._is_silence_said = False
@@ -217,7 +216,18 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         Raises:
             TypeError, ValueError: it is wrong.
         """
-        self.schedule = Schedule(collect_freq)
+        self._chosen = Schedule(collect_freq)
+        self._choose_schedule()
+
+    def raise_collect_freq(self, who: object, collect_freq: CollectFreq | None) -> None:
+        """Collect these steps besides, until `who` says None. For RaiseCollectFreq."""
+        self._raised.pop(who, None)
+        if collect_freq is not None:
+            self._raised[who] = Schedule(collect_freq)
+        self._choose_schedule()
+
+    def _choose_schedule(self) -> None:
+        self.schedule = Several([self._chosen, *self._raised.values()]) if self._raised else self._chosen
 
     def record(self, values: Mapping[str, Value]) -> None:
         """Add {tag: number or device tensor with one element} to the next collection and its one copy.
@@ -263,7 +273,7 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             self._training = WatchedTraining(
                 params, self._collectors, self._steps, self._tokens_per_step, self._transfer_secs,
                 heavy_schedule=self._heavy_schedule, reducer=self._make_reducer(),
-                observe=self._observe if self._watch.rules else None,
+                observe=self._observe if self._watch.rules or self._unseen else None,
             )  # fmt: skip
             optimizer = params.get("optimizer") or getattr(params.train_network, "optimizer", None)
             for action in self._actions:
@@ -327,14 +337,14 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
 
     @_guarded
     def on_eval_end(self, run_context: Any) -> None:
-        """Write the metrics as `val/<metric>` at the step the training has got to."""
+        """Write the metrics as `val/<metric>` at the step the training has got to, and show them to the rules."""
         if not self._writes if self._training is not None else not self._is_writing_rank():
             return
         params = run_context.original_args()
         evaluated = params.get("metrics") or {}, params.get("eval_results") or {}
         if self._writer is None:
             # An evaluation on its own voids nothing of what a training wrote.
-            self._writer = self._open(purge_step=_NEVER)
+            self._writer = self._watch.writer = self._open(purge_step=_NEVER)
         self._evaluation.evaluate(self._steps.last, *evaluated, self._writer)
         if self._training is not None:
             self._training.clock.resume()
@@ -368,6 +378,8 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
         for action in self._actions:
             if action.bound is not None:
                 action.bound.step = self._steps.last
+        if self._unseen:
+            self._unseen.see(found)
         self._watch.observe_many({tag: (s.steps.tolist(), s.values.tolist()) for tag, s in found.items()})
 
     def _take_recorded(self) -> Mapping[str, Value]:
@@ -407,6 +419,8 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
                     training.finish(recorded, self._params, writer)
         except Exception as error:
             _log.warning("the last steps are not drawn: %s: %s", type(error).__name__, error)
+        if training is not None and writer is not None and not failing:
+            self._unseen.tell()
         self._params = None  # it holds the network and the dataset
         for action in self._actions:
             action.bound = None
@@ -435,8 +449,19 @@ class TensorBoardCallback(Callback):  # type: ignore[misc]
             _log.warning("the gradient tap stays in: %s: %s", type(error).__name__, error)
 
 
+def _check_place(summary_dir: object, writer: object) -> None:
+    if writer is None and not isinstance(summary_dir, str | os.PathLike):
+        raise TypeError(
+            f"summary_dir must be a directory (a path or a URL) when no writer is given, got {summary_dir!r}"
+        )
+    if writer is not None and not isinstance(writer, SummaryWriter):
+        raise TypeError(f"writer must be a tbwriter.SummaryWriter, got {writer!r}")
+
+
 def _checked(collectors: Sequence[Collector] | None, parameters: Mapping[str, Any] | None) -> list[Collector]:
     """Give the collectors, and one for what `run_dir` named the directory after."""
+    if collectors is not None and not isinstance(collectors, Iterable):
+        raise TypeError(f"collectors must be a list of Collector objects, got {collectors!r}")
     found = default_collectors() if collectors is None else list(collectors)
     for collector in found:
         if not isinstance(collector, Collector):
@@ -444,3 +469,18 @@ def _checked(collectors: Sequence[Collector] | None, parameters: Mapping[str, An
     if parameters and not any(isinstance(collector, HyperParameters) for collector in found):
         found.append(HyperParameters(parameters))
     return found
+
+
+def _rules(alerts: Sequence[Rule]) -> Sequence[Rule]:
+    if not isinstance(alerts, Iterable):
+        raise TypeError(f"alerts must be a list of rules of tbwriter.watch, got {alerts!r}")
+    return alerts
+
+
+def _awaited(
+    rules: Sequence[Rule], collectors: Sequence[Collector], reduce: Sequence[Reduction], reduce_tags: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Give who waits for which tag; of the reduced ones only those that were asked for by name."""
+    found = [(type(rule).__name__, rule.tag) for rule in rules if not isinstance(rule, Missing)]
+    found += [(collector.name, collector.tag) for collector in collectors if isinstance(collector, MovingAverage)]
+    return found + [("reduce", f"{tag}/{reduce[0]}*") for tag in reduce_tags if reduce and tag not in REDUCED_TAGS]

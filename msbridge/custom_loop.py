@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import mindspore as ms
-from mindspore import ops
+import numpy as np
+from mindspore import Tensor, ops
 from mindspore.train.callback import RunContext
 from mindspore.train.callback._callback import InternalCallbackParam
 
@@ -23,9 +24,6 @@ from msbridge._schedule import CollectFreq
 from msbridge._tap import half_square_sum
 from msbridge.callback import TensorBoardCallback
 from msbridge.collectors import Value
-from tbwriter._logger import get_logger
-
-_log = get_logger(__name__)
 
 
 class Monitor:
@@ -36,9 +34,11 @@ class Monitor:
         self._params = InternalCallbackParam(
             cur_step_num=0, cur_epoch_num=1, batch_num=0, train_network=network, optimizer=optimizer,
             dataset_sink_mode=False, train_dataset_element=None, net_outputs=None,
+            no_tap="a loop of your own has no gradient tap, `grads` of `step` give the norm alone",
         )  # fmt: skip
         self._context = RunContext(self._params)
         self._norm: Any = ms.jit(_global_norm)
+        self._no_norm: Exception | None = None
         curves.on_train_begin(self._context)
 
     def step(
@@ -56,18 +56,19 @@ class Monitor:
 
         Args:
             loss: a number or tensor, or a list of those of micro-batches.
-            grads: a tuple or list of gradients, or one; their global L2 norm is drawn.
+            grads: a tuple, list or dict of gradients, or one, as tensors or arrays; their global L2 norm is drawn. None
+                among them is a parameter without one.
             lr: the learning rate; where it is left out, the optimizer is asked at collected steps.
             overflow: a flag.
             loss_scale: a number or tensor.
-            inputs: of this step, a tensor or a tuple of them: for images and for samples a second.
+            inputs: of this step, a tensor or array, or a tuple or dict of them: for images and for samples a second.
             epoch: from 1; where it is left out, the last one goes on.
         """
         params = self._params
         params.cur_step_num += 1
         if epoch is not None:
             params.cur_epoch_num = epoch
-        params.train_dataset_element = inputs
+        params.train_dataset_element = list(inputs.values()) if isinstance(inputs, Mapping) else inputs
         params.net_outputs = Outputs(loss, overflow, loss_scale, lr, self._norm_of(grads))
         self._curves.on_train_step_end(self._context)
 
@@ -87,14 +88,14 @@ class Monitor:
         return bool(self._context.get_stop_requested())
 
     def _norm_of(self, grads: Any) -> Any:
-        if grads is None or self._norm is None:
-            return None
+        if self._no_norm is not None:
+            return self._no_norm
         try:
-            return self._norm(*([grads] if is_tensor(grads) else _tensors(grads)))
+            tensors = _tensors(grads)
+            return self._norm(*tensors) if tensors else None
         except Exception as error:
-            self._norm = None
-            _log.warning("grad_norm is not available: %s: %s", type(error).__name__, str(error).splitlines()[0])
-            return None
+            self._no_norm = error
+            return error
 
 
 @contextlib.contextmanager
@@ -127,11 +128,22 @@ def monitor(
 
 
 def _tensors(grads: Any) -> Sequence[Any]:
-    """Flatten what value_and_grad gives: a tuple, or a tuple of tuples."""
-    found: list[Any] = []
-    for grad in grads:
-        found += _tensors(grad) if isinstance(grad, list | tuple) else [grad]
-    return found
+    """Flatten what value_and_grad gives: a tensor, a tuple of them, or a tuple of tuples; or what a user made of it.
+
+    Raises:
+        TypeError: there is something else in it.
+    """
+    if grads is None:
+        return []
+    if is_tensor(grads):
+        return [grads]
+    if isinstance(grads, np.ndarray | np.generic):
+        return [Tensor(np.asarray(grads, np.float32))]
+    if isinstance(grads, Mapping):
+        grads = grads.values()
+    elif not isinstance(grads, list | tuple):
+        raise TypeError(f"grads: want tensors, got {type(grads).__name__}")
+    return [tensor for grad in grads for tensor in _tensors(grad)]
 
 
 def _global_norm(*grads: Any) -> Any:

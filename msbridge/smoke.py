@@ -2,13 +2,16 @@
 
 import logging
 import math
+import re
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mindspore.train.callback import Callback
 
+from msbridge._checks import checked_count, checked_tags
 from msbridge.callback import TensorBoardCallback
 from msbridge.collectors import Collector
 from tbwriter import read_events
@@ -22,7 +25,7 @@ class SmokeReport:
 
     Attributes:
         steps: how many were trained.
-        points: tag -> number of points, of all scalars.
+        points: tag -> number of points, of scalars, histograms, images and whatever else.
         missing: expected tag -> why it is not there.
         suspicious: tag -> what is odd about its values.
         said: what the bridge logged.
@@ -69,41 +72,52 @@ def smoke_check(
         tokens_per_step: as TensorBoardCallback's.
 
     Raises:
-        ValueError: `steps` is below 2: rates and times need two.
+        TypeError, ValueError: an argument is wrong; `steps` is below 2: rates and times need two.
     """
-    if steps < 2:
-        raise ValueError(f"smoke_check: steps must be at least 2, got {steps}")
+    steps, expected = (
+        checked_count("smoke_check: steps", steps, least=2),
+        checked_tags("smoke_check: expected", expected),
+    )
     count = _Count(steps)
     with tempfile.TemporaryDirectory(prefix="smoke-check-") as directory, _Said() as said:
         curves = TensorBoardCallback(directory, 1, collectors=collectors, tokens_per_step=tokens_per_step)
         epochs = math.ceil(steps / dataset.get_dataset_size())
         model.train(epochs, dataset, callbacks=[curves, count], dataset_sink_mode=False)
-        values: dict[str, list[float]] = {}
+        points: Counter[str] = Counter()
+        wild: Counter[str] = Counter()
         for event in read_events(f"{directory}/rank_0"):
+            points["graph"] += bool(event.graph_def)
             for value in event.values:
+                if value.tag.startswith("_hparams_/"):
+                    continue
                 number = value.scalar()
-                if number is not None:
-                    values.setdefault(value.tag, []).append(number)
-    missing = {tag: _reason(tag, said.lines) for tag in expected if not _any_of(tag, values)}
-    odd = {
-        tag: f"{bad} of {len(found)} values are not finite"
-        for tag, found in values.items()
-        if (bad := sum(not math.isfinite(number) for number in found))
-    }
-    return SmokeReport(count.done, {tag: len(found) for tag, found in values.items()}, missing, odd, said.lines)
+                points[value.tag] += 1
+                wild[value.tag] += number is not None and not math.isfinite(number)
+    points = +points  # what is there at least once
+    missing = {tag: _reason(tag, points, said.lines) for tag in expected if not _any_of(tag, points)}
+    odd = {tag: f"{bad} of {points[tag]} values are not finite" for tag, bad in wild.items() if bad}
+    return SmokeReport(count.done, dict(points), missing, odd, said.lines)
 
 
-def _any_of(tag: str, values: dict[str, list[float]]) -> bool:
+def _any_of(tag: str, found: Iterable[str]) -> bool:
     """Tell whether a curve is there; one for each group of parameters counts too."""
-    return any(found == tag or found.startswith(f"{tag}/") for found in values)
+    return any(other == tag or other.startswith(f"{tag}/") for other in found)
 
 
-def _reason(tag: str, said: list[str]) -> str:
-    name = tag.rsplit("/", 1)[-1]
-    words = {name, name.replace("_", " "), "".join(part.capitalize() for part in name.split("_"))}
+def _reason(tag: str, drawn: Iterable[str], said: list[str]) -> str:
+    family, name = tag.split("/", 1)[0], tag.rsplit("/", 1)[-1]
+    if family not in {"train", "val"}:
+        name = family  # what is behind it is a parameter's name, or one of several that come together
+    words = (name, name.replace("_", " "), "".join(part.capitalize() for part in name.split("_")))
+    mentions = re.compile(rf"\b({'|'.join(map(re.escape, words))})\b")
+    for other in sorted(drawn):
+        if other.endswith(f"/{tag}"):
+            return f"it is called {other}"
     for line in said:
-        if any(word in line for word in words) or "switched off" in line:
+        if mentions.search(line) or "switched off" in line:
             return line
+    if family == "val":
+        return "this check makes no evaluation"
     if name in ("loss_scale", "overflow"):
         return "the train step does not return it"
     if name == "tokens_per_sec":

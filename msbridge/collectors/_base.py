@@ -111,6 +111,10 @@ class NotGivenError(Exception):
     """A collector has nothing to draw in this training; the message says why. It is said once."""
 
 
+class NotHereError(Exception):
+    """A collector has nothing to draw at this step; the message says why. It is said once, and asked again."""
+
+
 class Collector:
     """Give scalars by tag; a class with `collect` is all it takes.
 

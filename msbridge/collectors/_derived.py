@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from msbridge._checks import checked_number
 from msbridge._tape import Series
 from msbridge.collectors._base import Collector
 
@@ -23,19 +24,19 @@ class MovingAverage(Collector):
         super().__init__()
         if not isinstance(tag, str):
             raise TypeError(f"MovingAverage: tag must be a text, got {tag!r}")
-        if not 0 <= decay < 1:
-            raise ValueError(f"MovingAverage: decay must be from 0 to below 1, got {decay!r}")
-        self._tag, self._decay = tag, decay
+        self.tag, self._decay = tag, checked_number("MovingAverage: decay", decay, least=0)
+        if self._decay >= 1:
+            raise ValueError(f"MovingAverage: decay must be below 1, got {decay!r}")
         self._sum = self._weight = 0.0
 
     def derive(self, found: Mapping[str, Series]) -> Mapping[str, Series]:
         """Average what this transfer brought."""
-        if self._tag not in found:
+        if self.tag not in found:
             return {}
-        series, averages = found[self._tag], []
+        series, averages = found[self.tag], []
         for value in series.values.tolist():
             if np.isfinite(value):
                 self._sum = self._decay * self._sum + (1 - self._decay) * value
                 self._weight = self._decay * self._weight + (1 - self._decay)
             averages.append(self._sum / self._weight if self._weight else np.nan)
-        return {f"{self._tag}/average": Series(series.steps, np.array(averages, np.float32))}
+        return {f"{self.tag}/average": Series(series.steps, np.array(averages, np.float32))}

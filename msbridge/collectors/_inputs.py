@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from mindspore import ops
+from mindspore import Tensor, ops
 
+from msbridge._checks import checked_count
 from msbridge._device import Array, is_tensor
 from msbridge._schedule import CollectFreq
-from msbridge.collectors._base import Collector, Context, Late, NotGivenError, Value, Write
+from msbridge.collectors._base import Collector, Context, Late, NotHereError, Value, Write
 from tbwriter import SummaryWriter
 
 _CHANNELS = frozenset({1, 3, 4})
@@ -29,20 +30,18 @@ class InputImages(Collector):
 
     def __init__(self, most: int = 4, collect_freq: CollectFreq | None = None) -> None:
         super().__init__(collect_freq)
-        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise ValueError(f"InputImages: most must be an integer from 1 on, got {most!r}")
-        self._most = most
+        self._most = checked_count("InputImages: most", most, least=1)
 
     def collect(self, context: Context) -> Mapping[str, Value]:
         """Give the images."""
         element = context.params.get("train_dataset_element")
         inputs = element if isinstance(element, list | tuple) else [element]
         for tensor in inputs:
-            if is_tensor(tensor) and tensor.ndim == 4 and (layout := layout_of(tensor.shape)):
+            if getattr(tensor, "ndim", 0) == 4 and (layout := layout_of(tensor.shape)):
                 size = (min(self._most, tensor.shape[0]), *tensor.shape[1:])
-                first = ops.Slice()(tensor, (0, 0, 0, 0), size)
+                first = ops.Slice()(tensor if is_tensor(tensor) else Tensor(tensor), (0, 0, 0, 0), size)
                 return {"input/images": fetch_images(context, first, layout)}
-        raise NotGivenError("the input has no images: want (N, C, H, W) or (N, H, W, C) with 1, 3 or 4 channels")
+        raise NotHereError("the input has no images: want (N, C, H, W) or (N, H, W, C) with 1, 3 or 4 channels")
 
 
 def layout_of(shape: Any) -> str:

@@ -45,7 +45,9 @@ class Graph(_OnceATraining):
             from mindspore.common.api import _cell_graph_executor
         serialised = _cell_graph_executor.get_optimize_graph_proto(context.network)
         if not serialised:
-            raise NotGivenError("MindSpore gives no graph: there is none in PyNative mode")
+            raise NotGivenError(
+                "MindSpore gives no graph: there is none in PyNative mode, nor where the cell is not compiled whole"
+            )
         graph = graph_def(serialised)
         return {"graph": Write(lambda writer, *_: writer.add_graph(graph))}
 

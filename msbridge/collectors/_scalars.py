@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from mindspore import Parameter, Tensor, nn, ops
 
-from msbridge._device import Array, is_tensor, mean
+from msbridge._checks import checked_bool, checked_number
+from msbridge._device import Array, first_line, is_tensor, mean
 from msbridge._learning_rate import harmless, rates, step_count
 from msbridge._outputs import Outputs
 from msbridge._schedule import CollectFreq
@@ -21,6 +22,7 @@ from msbridge.collectors._base import (
     History,
     Late,
     NotGivenError,
+    NotHereError,
     Training,
     Value,
     check_pattern,
@@ -35,8 +37,9 @@ _Curve = tuple[npt.NDArray[np.int64], npt.NDArray[Any]]  # steps and values
 class Loss(Collector):
     """`train/loss` of every step: the step's loss; the mean where it has several elements or micro-batches.
 
-    The losses stay on the device until the transfer. In data-sink mode MindSpore shows the host one loss a sink, that
-    of its last step; the others are noted inside the graph, in graph mode and not under automatic parallelism.
+    A step that returns none is left out. The losses stay on the device until the transfer. In data-sink mode MindSpore
+    shows the host one loss a sink, that of its last step; the others are noted inside the graph, in graph mode and not
+    under automatic parallelism.
 
     Args:
         micro_batches: `train/loss/micro_0` and so on besides, at collected steps, where the step returns a list of
@@ -47,7 +50,7 @@ class Loss(Collector):
 
     def __init__(self, *, micro_batches: bool = False) -> None:
         super().__init__()
-        self.asked = micro_batches
+        self.asked = checked_bool("Loss: micro_batches", micro_batches)
 
     def begin(self, _training: Training) -> None:
         """Forget what an earlier training left."""
@@ -56,7 +59,7 @@ class Loss(Collector):
     def note(self, step: int, outputs: Outputs) -> None:
         """Keep the loss."""
         if outputs.loss is None:
-            raise NotGivenError("the train step returns nothing")
+            raise NotHereError("the train step returns no loss")
         self._losses.add(step, outputs.loss)
 
     def current(self, context: Context) -> Mapping[str, Value]:
@@ -114,7 +117,7 @@ class LearningRate(Collector):
                 return {}
             found |= self._ask(context)
             if not found:
-                raise NotGivenError("the optimizer tells no learning rate")
+                raise NotHereError("no learning rate: neither the optimizer nor the step tells one")
         return {f"train/learning_rate{name}": rate for name, rate in found.items()}
 
     def series(self, history: History) -> Mapping[str, Late]:
@@ -162,6 +165,8 @@ class GradNorm(Collector):
     def note(self, step: int, outputs: Outputs) -> None:
         """Keep the norm that the step returned."""
         self._has_stepped = True
+        if isinstance(outputs.global_norm, Exception):
+            raise NotGivenError(f"grad_norm is not available: {first_line(outputs.global_norm)}")
         if outputs.global_norm is not None:
             self._returned.add(step, outputs.global_norm)
 
@@ -169,7 +174,7 @@ class GradNorm(Collector):
         """Give the norms of the steps since the last transfer."""
         has_stepped, self._has_stepped = self._has_stepped, False
         if history.tap is None and has_stepped and not self._returned:
-            raise NotGivenError(f"grad_norm is not available: {history.no_tap or 'no gradient tap'}")
+            raise NotHereError(f"grad_norm is not available: {history.no_tap or 'no gradient tap'}")
         returned = self._returned.stage(history)
         if (tap := history.tap) is None:
             return {"train/grad_norm": returned}
@@ -225,8 +230,8 @@ class Throughput(Collector):
     def __init__(self, flops_per_step: float | None = None, peak_flops: float | None = None) -> None:
         super().__init__()
         for name, value in (("flops_per_step", flops_per_step), ("peak_flops", peak_flops)):
-            if value is not None and not value > 0:
-                raise ValueError(f"Throughput: {name} must be above 0, got {value!r}")
+            if value is not None:
+                checked_number(f"Throughput: {name}", value, above=0)
         if peak_flops is not None and flops_per_step is None:
             raise ValueError("Throughput: peak_flops means nothing without flops_per_step")
         self._flops, self._peak = flops_per_step, peak_flops

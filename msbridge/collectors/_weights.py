@@ -81,7 +81,7 @@ class WeightHistogram(Collector):
         trained = _trained(context)
         parameters = trained[:_MOST_HISTOGRAMS] if self._pattern is None else _matching(trained, self._pattern)
         if not parameters:
-            raise NotGivenError(f"no trained parameter matches {self._pattern!r}")
+            raise NotGivenError(f"no weights are drawn: no trained parameter matches {self._pattern!r}")
         return {f"weights/{parameter.name}": _histogram(context, parameter) for parameter in parameters}
 
 
@@ -100,6 +100,8 @@ class GradHistogram(Collector):
 
     def __init__(self, parameters: str, collect_freq: CollectFreq | None = None) -> None:
         super().__init__(collect_freq)
+        if parameters is None:
+            raise TypeError("GradHistogram: parameters must be a regular expression, got None: '.*' is all of them")
         self.kept = check_pattern(parameters, "GradHistogram: parameters")
 
     def collect(self, context: Context) -> Mapping[str, Value]:
@@ -109,7 +111,10 @@ class GradHistogram(Collector):
         assert self.kept is not None
         grads = {name: grad for name, grad in context.tap.kept_by_name.items() if re.match(self.kept, name)}
         if not grads:
-            raise NotGivenError(f"no trained parameter matches {self.kept!r}, or the graph was compiled without it")
+            raise NotGivenError(
+                f"no gradients are drawn: no trained parameter matches {self.kept!r}, "
+                "or the graph was compiled without it"
+            )
         return {f"gradients/{name}": _histogram(context, grad, context.tap.unscale) for name, grad in grads.items()}
 
 

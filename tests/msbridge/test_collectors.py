@@ -332,6 +332,12 @@ def test_a_collector_has_steps_of_its_own(graph, tmp_path):
     [
         (lambda: msbridge.WeightNorm(parameters="("), "WeightNorm: parameters must be a regular expression"),
         (lambda: msbridge.GradHistogram(parameters=3), "GradHistogram: parameters must be a regular expression"),
+        (lambda: msbridge.GradHistogram(None), "GradHistogram: parameters must be a regular expression, got None"),
+        (lambda: msbridge.Throughput("fast"), "Throughput: flops_per_step must be a number, got 'fast'"),
+        (lambda: msbridge.Throughput(1.0, float("inf")), "Throughput: peak_flops must be finite"),
+        (lambda: msbridge.Loss(micro_batches=4), "Loss: micro_batches must be a bool, got 4"),
+        (lambda: msbridge.InputImages(most="all"), "InputImages: most must be an int"),
+        (lambda: msbridge.MovingAverage("a", decay="b"), "MovingAverage: decay must be a number"),
         (lambda: msbridge.MovingAverage("a", decay=1), "MovingAverage: decay must be"),
         (lambda: msbridge.InputImages(most=0), "InputImages: most must be"),
         (lambda: msbridge.Throughput(peak_flops=1.0), "peak_flops means nothing without flops_per_step"),

@@ -289,3 +289,9 @@ def test_an_evaluation_alone_is_drawn_and_voids_nothing(mode, tmp_path):
     steps, values = curve(tmp_path, "val/mse")
     assert steps == [3]
     np.testing.assert_allclose(values, [mse], rtol=1e-6)
+
+
+def test_a_rate_that_the_optimizer_makes_inside_is_not_drawn_as_zero(graph, tmp_path, said):
+    train(model(lambda net: nn.AdaFactor(net.trainable_params())), 3, TensorBoardCallback(tmp_path, 1))
+    assert "train/learning_rate" not in tags(tmp_path)
+    assert said() == ["step 1: no learning rate: neither the optimizer nor the step tells one"]

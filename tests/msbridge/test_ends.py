@@ -48,6 +48,14 @@ def test_an_exception_in_the_training_passes_and_closes_the_file_with_every_step
     assert trained.train_network.grad_reducer is reducer
 
 
+def test_a_step_that_a_callback_before_breaks_off_costs_no_other_its_norm(mode, tmp_path):
+    with pytest.raises(KeyError, match="the user's own"):
+        train(model(), 9, At(6, fail), TensorBoardCallback(tmp_path, 4, flush_secs=3600))
+    steps, norms = curve(tmp_path, "train/grad_norm")
+    assert steps == curve(tmp_path, "train/loss")[0] == curve(tmp_path, "train/learning_rate")[0] == [1, 2, 3, 4, 5]
+    np.testing.assert_allclose(norms, truth(9)[1][:5], rtol=2e-6)
+
+
 def test_a_writer_of_the_user_is_flushed_and_stays_open(graph, tmp_path):
     with SummaryWriter(tmp_path, flush_secs=1000) as writer:
         with pytest.raises(KeyError):

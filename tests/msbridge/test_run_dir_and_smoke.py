@@ -5,7 +5,9 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 from event_files import values
 
@@ -51,6 +53,7 @@ def test_a_name_in_any_script_fits_into_any_file_system(tmp_path, note):
         path = run_dir(tmp_path, number=number, note=note)
         assert len(path.removeprefix(f"{tmp_path}/").encode()) <= 130
         assert json.loads((tmp_path / path / "parameters.json").read_text("utf-8"))["note"] == note
+        assert run_dir(tmp_path, number=number, note=note) == f"{path}-2"
 
 
 def test_a_value_without_a_form_in_utf_8_is_stored_as_json_writes_it(tmp_path):
@@ -63,6 +66,32 @@ def test_a_name_beyond_ascii_is_made_where_the_systems_encoding_is_ascii(tmp_pat
     ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=ascii_only, timeout=60)
     assert os.listdir(tmp_path) == ["note=词"]
+def test_parameters_of_any_kind_are_stored_as_what_they_are(tmp_path):
+    numbers = {"f": np.float32(0.5), "i": np.int64(3), "a": np.arange(3), "n": float("nan"), "t": (1, [2])}
+    path = run_dir(tmp_path, **numbers, d={(1, 2): {"x"}}, p=tmp_path, b=np.bool_(True))
+    stored = json.loads((tmp_path / path / "parameters.json").read_text())
+    assert stored == {
+        "f": 0.5, "i": 3, "a": [0, 1, 2], "n": "nan", "t": [1, [2]], "d": {"(1, 2)": ["x"]}, "p": str(tmp_path),
+        "b": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("base", "error", "match"),
+    [
+        (Path("s3://bucket/run"), ValueError, "lost a slash in pathlib"),
+        ("nos://bucket/run", ValueError, "no sink serves nos://"),
+        (3, TypeError, "base"),
+        ("", ValueError, "base is empty"),
+    ],
+)
+def test_a_base_that_is_none_is_refused(base, error, match):
+    with pytest.raises(error, match=match):
+        run_dir(base, lr=0.1)
+
+
+def test_a_file_url_is_a_directory_as_any_other(tmp_path):
+    assert run_dir(f"file://{tmp_path}/runs", lr=0.1) == f"{tmp_path}/runs/lr=0.1"
 
 
 def test_below_a_url_nothing_is_made_and_no_two_names_are_alike():
@@ -115,8 +144,33 @@ def test_a_missing_curve_is_named_with_the_reason(graph, tmp_path):
 
 
 @pytest.mark.mindspore
+def test_what_is_no_scalar_counts_as_drawn_and_a_reason_is_of_its_own_curve(graph, tmp_path):
+    from small import dataset, model
+
+    import msbridge
+
+    report = msbridge.smoke_check(
+        model(), dataset(4), steps=4,
+        expected=["weights/dense.weight", "graph", "loss", "gradients/dense.bias", "val/loss", "weights/none"],
+        collectors=[
+            msbridge.Loss(), msbridge.WeightHistogram("dense"), msbridge.GradHistogram("nothing"), msbridge.Graph(),
+        ],
+    )  # fmt: skip
+    assert report.points == {"train/loss": 4, "weights/dense.weight": 4, "weights/dense.bias": 4, "graph": 1}
+    assert set(report.missing) == {"loss", "gradients/dense.bias", "val/loss", "weights/none"}
+    assert report.missing["loss"] == "it is called train/loss"
+    assert "no gradients are drawn: no trained parameter matches 'nothing'" in report.missing["gradients/dense.bias"]
+    assert report.missing["val/loss"] == "this check makes no evaluation"
+    assert report.missing["weights/none"] == "no collector draws it"
+
+
+@pytest.mark.mindspore
 def test_too_few_steps_are_refused():
     import msbridge
 
     with pytest.raises(ValueError, match="steps must be at least 2, got 1"):
         msbridge.smoke_check(None, None, steps=1)
+    with pytest.raises(TypeError, match=r"smoke_check: steps must be an int, got 2\.5"):
+        msbridge.smoke_check(None, None, steps=2.5)
+    with pytest.raises(TypeError, match="smoke_check: expected must be a list of tags, got 'train/loss'"):
+        msbridge.smoke_check(None, None, expected="train/loss")

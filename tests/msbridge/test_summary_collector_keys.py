@@ -17,7 +17,7 @@ def kinds(**keys):
 
 
 DEFAULT = {"Loss", "LearningRate", "GradNorm", "LossScale", "Throughput", "Epoch", "EvalMetrics"}
-SUMMARY = DEFAULT | {"Graph", "HyperParameters", "InputImages", "WeightHistogram"}
+SUMMARY = DEFAULT | {"Graph", "HyperParameters", "InputImages", "SummaryOps", "WeightHistogram"}
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,12 @@ SUMMARY = DEFAULT | {"Graph", "HyperParameters", "InputImages", "WeightHistogram
         ({}, DEFAULT),
         ({"collect_specified_data": {}}, SUMMARY),
         ({"collect_specified_data": {"collect_graph": False, "collect_metric": False}}, SUMMARY - {"Graph", "Loss"}),
-        ({"collect_specified_data": {"collect_metric": True}, "keep_default_action": False}, {"Loss"}),
-        ({"collect_specified_data": {"histogram_regular": "x"}, "keep_default_action": False}, {"WeightHistogram"}),
-        ({"keep_default_action": False}, set()),
+        ({"collect_specified_data": {"collect_metric": True}, "keep_default_action": False}, {"Loss", "SummaryOps"}),
+        (
+            {"collect_specified_data": {"histogram_regular": "x"}, "keep_default_action": False},
+            {"SummaryOps", "WeightHistogram"},
+        ),
+        ({"keep_default_action": False}, {"SummaryOps"}),
         ({"custom_lineage_data": {"a": 1}}, DEFAULT | {"HyperParameters"}),
         ({"num_process": 32, "max_file_size": 1 << 20}, DEFAULT),
         ({"collect_specified_data": {"collect_landscape": None, "collect_dataset_graph": False}}, SUMMARY),
