@@ -142,7 +142,8 @@ def decode(data: bytes) -> Summaries | GraphFound | LeftOut | None:
 def _parsed(kind: type[_Message], data: bytes) -> _Message:
     try:
         return kind.FromString(data)
-    except DecodeError as exc:
+    # Of protobuf 3: RecursionError in Python (groups in groups), SystemError in C++ where its warnings are errors.
+    except (DecodeError, RecursionError, SystemError) as exc:
         raise ValueError(str(exc)) from exc
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
+from tbwriter._summary._parsing import parsed
 from tbwriter._summary._words import check_tag, describe, shown
 
 PLUGIN = "custom_scalars"
@@ -148,8 +149,8 @@ def _chart(title: str, chart: Chart) -> plugins.Chart:
 def decode_layout(data: bytes) -> dict[str, dict[str, Chart]] | None:
     """Return a stored layout in the form that `check_layout` takes, or None where it is damaged."""
     try:
-        layout = plugins.Layout.FromString(data)
-    except Exception:  # DecodeError, of which protobuf's implementations have one each
+        layout = parsed(plugins.Layout, data)
+    except ValueError:
         return None
     return {category.title: {chart.title: _decoded(chart) for chart in category.chart} for category in layout.category}
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.message import DecodeError
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary._charts import decode_layout
 from tbwriter._summary._hparams import decode_hparams
+from tbwriter._summary._parsing import parsed
 
 _DTYPES: dict[int, tuple[str, str]] = {
     # DataType -> NumPy dtype, and the field that holds values outside of tensor_content
@@ -102,10 +102,7 @@ def decode(data: bytes, plugins: dict[str, str]) -> Event:
     Raises:
         ValueError: `data` is no Event.
     """
-    try:
-        event = pb.Event.FromString(data)
-    except DecodeError as exc:
-        raise ValueError(str(exc)) from exc
+    event = parsed(pb.Event, data)
     what = event.WhichOneof("what")
     return Event(
         wall_time=event.wall_time,

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy.typing as npt
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from tbwriter._pb import tfevents_pb2 as pb
+from tbwriter._summary._parsing import parsed
 from tbwriter._summary._scalar import varint
 from tbwriter._summary._words import describe, shown
 
@@ -68,7 +69,7 @@ def check_event(event: bytes) -> bytes:
     Raises:
         ValueError: they are no Event, or its wall time is not finite.
     """
-    wall_time = _parsed(pb.Event, event).wall_time
+    wall_time = _of_caller(pb.Event, event).wall_time
     if not math.isfinite(wall_time):
         raise ValueError(f"event: its wall_time must be finite seconds since 1970, got {wall_time}")
     return event
@@ -76,14 +77,14 @@ def check_event(event: bytes) -> bytes:
 
 def check_summary(summary: bytes) -> bytes:
     """As `check_event`, for a Summary."""
-    _parsed(pb.Summary, summary)
+    _of_caller(pb.Summary, summary)
     return summary
 
 
-def _parsed(kind: type[_Message], data: bytes) -> _Message:
+def _of_caller(kind: type[_Message], data: bytes) -> _Message:
     try:
-        return kind.FromString(data)
-    except DecodeError as exc:
+        return parsed(kind, data)
+    except ValueError as exc:
         name = kind.DESCRIPTOR.name
         raise ValueError(f"{name.lower()}: {len(data)} bytes are no serialised {name}") from exc
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
+from tbwriter._summary._parsing import parsed
 
 # Beyond this TensorBoard's server leaves an attribute out of what it sends, and says so under the same name.
 _MAX_ATTRIBUTE_BYTES = 1024
@@ -52,8 +53,8 @@ class Graph:
             ValueError: it is none.
         """
         try:
-            plugins.GraphDef.FromString(data)
-        except Exception as exc:  # DecodeError, of which protobuf's implementations have one each
+            parsed(plugins.GraphDef, data)
+        except ValueError as exc:
             raise ValueError(f"model must be a serialised GraphDef, got {len(data)} other bytes: {exc}") from exc
         return cls(data)
 

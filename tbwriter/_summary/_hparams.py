@@ -13,6 +13,7 @@ import numpy as np
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
+from tbwriter._summary._parsing import parsed
 from tbwriter._summary._values import as_number, items_of, text_of
 from tbwriter._summary._words import check_tag, describe, dtype_name, shown
 
@@ -150,8 +151,8 @@ def _set(target: Any, value: HParam) -> None:
 def decode_hparams(content: bytes) -> dict[str, Any] | None:
     """Return what the metadata of a tag of hyper-parameters says, or None where it is damaged."""
     try:
-        data = plugins.HParamsPluginData.FromString(content)
-    except Exception:  # DecodeError, of which protobuf's implementations have one each
+        data = parsed(plugins.HParamsPluginData, content)
+    except ValueError:
         return None
     kind = data.WhichOneof("data")
     if kind == "session_start_info":

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary._hparams import decode_hparams
+from tbwriter._summary._parsing import parsed
 
 PLUGIN_OF_FORM = {"simple_value": "scalars", "histo": "histograms", "image": "images", "audio": "audio"}
 """The plugin that shows a value of TensorBoard 1's forms, which carry no metadata."""
@@ -62,10 +62,7 @@ class RawEvent:
         Raises:
             ValueError: it is no Event.
         """
-        try:
-            self._event = pb.Event.FromString(data)
-        except DecodeError as exc:
-            raise ValueError(str(exc)) from exc
+        self._event = parsed(pb.Event, data)
         self.wall_time: float = self._event.wall_time
         self.step: int = self._event.step
 

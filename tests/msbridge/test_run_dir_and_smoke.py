@@ -66,6 +66,8 @@ def test_a_name_beyond_ascii_is_made_where_the_systems_encoding_is_ascii(tmp_pat
     ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=ascii_only, timeout=60)
     assert os.listdir(tmp_path) == ["note=词"]
+
+
 def test_parameters_of_any_kind_are_stored_as_what_they_are(tmp_path):
     numbers = {"f": np.float32(0.5), "i": np.int64(3), "a": np.arange(3), "n": float("nan"), "t": (1, [2])}
     path = run_dir(tmp_path, **numbers, d={(1, 2): {"x"}}, p=tmp_path, b=np.bool_(True))

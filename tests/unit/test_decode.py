@@ -1,5 +1,7 @@
 """Events of any writer, and of none: what is well-formed protobuf decodes to something, whatever stands in it."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from tbwriter import read_events
 from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
-from tbwriter._summary import decode
+from tbwriter._summary import RawEvent, check_event, decode
 
 PLUGINS = ["", "scalars", "histograms", "images", "audio", "text", "pr_curves", "mesh", "hparams", "custom_scalars"]
 int32, int64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
@@ -116,3 +118,26 @@ def test_a_tensor_that_torch_wrote_is_read(tmp_path, dtype):
     (data,) = [value.data for event in read_events(tmp_path) for value in event.values]
     want = {"bool": [False, True, True], "uint8": [0, 1, 2], "int64": [0, 1, 2]}.get(dtype, [0, 1, 2.5])
     assert np.asarray(data).tolist() == want
+
+
+NO_EVENTS = {
+    "tag 0": b"\x00",
+    "end of a group": b"\x0c",
+    "end of a group, tag of two bytes": b"\x9c\x06",
+    "end of a group, before a field": b"\x0c\x10\x01",
+    "end of a group in a summary": b"*\x01\x0c",
+    "half a field": b"\x10",
+    "half a group": b"\x0b",
+    "groups in groups": b"\x9b\x06" * 3000 + b"\x9c\x06" * 3000,
+}
+
+
+@pytest.mark.parametrize("warned", ["error", "ignore"])  # protobuf 3 in C++ only warns of some of these
+@pytest.mark.parametrize("wrong", NO_EVENTS.values(), ids=NO_EVENTS)
+@pytest.mark.parametrize("before", [b"", pb.Event(wall_time=1.5, step=3).SerializeToString()], ids=["alone", "behind"])
+def test_bytes_that_are_no_whole_event_are_an_error_with_every_implementation_of_protobuf(before, wrong, warned):
+    with warnings.catch_warnings():
+        warnings.simplefilter(warned)
+        for take in (RawEvent, check_event, lambda data: decode(data, {})):
+            with pytest.raises(ValueError, match=r"."):
+                take(before + wrong)
