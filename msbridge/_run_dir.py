@@ -37,13 +37,16 @@ def run_dir(base: str | os.PathLike[str], **parameters: Any) -> RunDir:
         parameters: in the order in which they name the directory. None is left out.
 
     Raises:
-        OSError: the directory cannot be made.
+        OSError: the directory cannot be made. ValueError: its "~" stands for no home directory.
     """
     name, root = _name(parameters), os.fspath(base)
     if "://" in root:
         found = f"{root.rstrip('/')}/{name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     else:
-        root = os.path.abspath(os.path.expanduser(root))
+        root = os.path.expanduser(root)
+        if root.startswith("~"):
+            raise ValueError(f"base begins with {root.partition('/')[0]!r}, and there is no such home directory")
+        root = os.path.abspath(root)
         os.makedirs(root, exist_ok=True)
         found = _made(os.path.join(root, name))
         with open(os.path.join(found, PARAMETERS), "w", encoding="utf-8") as file:

@@ -22,6 +22,7 @@ from dataclasses import replace
 from tbwriter._logger import get_logger
 from tbwriter.errors import RecordTooLargeError, SegmentLostError
 from tbwriter.sinks._base import Durability, SinkStatus, whole_records
+from tbwriter.sinks._descriptors import open_apart
 from tbwriter.sinks._local_names import local
 from tbwriter.sinks._mounts import file_system, is_object_store, is_shared
 
@@ -171,7 +172,7 @@ class FileSink:
         return whole if whole > self._synced else limit
 
     def _reopen(self) -> None:
-        self._fd = os.open(self._path, _OPEN_FLAGS)
+        self._fd = open_apart(self._path, _OPEN_FLAGS)
 
     def _fail(self, exc: OSError, records: bytes) -> None:
         """Count the error; raise SegmentLostError or RecordTooLargeError where trying again is no use."""
@@ -242,7 +243,7 @@ class FileSink:
         self._seal()
         make_directory(self._directory)
         path = os.path.join(self._directory, local(name))
-        fd = os.open(path, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
+        fd = open_apart(path, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL)
         try:
             _write_all(fd, header)
         except BaseException:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tbwriter.sinks._credentials import without_user
+from tbwriter.sinks._descriptors import open_apart
 from tbwriter.sinks._file import make_directory
 from tbwriter.sinks._local_names import local
 
@@ -90,7 +91,7 @@ def _put_local(path: str, data: bytes) -> None:
     make_directory(os.path.dirname(path))
     part = f"{path}.{os.urandom(4).hex()}.part"
     try:
-        with open(part, "xb") as file:
+        with open(part, "xb", opener=open_apart) as file:
             file.write(data)
         os.replace(part, path)
     except BaseException:

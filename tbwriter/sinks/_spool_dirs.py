@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from tbwriter.sinks._credentials import without_user
+from tbwriter.sinks._descriptors import open_apart
 from tbwriter.sinks._local_names import absolute, text
 
 try:
@@ -94,7 +95,7 @@ class Lock:
         if fcntl is None:
             raise OSError("no flock on this system")
         self._path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = open_apart(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not path.exists():

@@ -423,6 +423,43 @@ def test_output_of_a_child_process_never_lands_in_the_event_file(tmp_path):
     assert run_well(code, tmp_path) == "False\n"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="closes descriptors as a shell does")
+def test_what_libraries_print_in_a_process_without_standard_output_never_lands_in_the_event_file(tmp_path):
+    """The first files that it opens would be its standard input, output and error, as of a daemon."""
+    code = """
+import os, sys
+from tbwriter import SummaryWriter
+def print_as_libraries_do():
+    for descriptor in (0, 1, 2):
+        try:
+            os.write(descriptor, b"W0000 a line of some library\\n")
+        except OSError:
+            pass
+writer = SummaryWriter(sys.argv[1], max_file_size=2000)
+for step in range(100):
+    writer.add_scalar("loss", float(step), step)
+    writer.add_scalars("acc", {"a": float(step)}, step)
+    if step % 10 == 0:
+        writer.add_embedding([[1.0, 2.0], [3.0, 4.0]], metadata=["a", "b"], global_step=step)
+        writer.flush()
+        print_as_libraries_do()
+writer.close()
+"""
+    program = tmp_path / "program.py"
+    program.write_text(code.replace("\\\\n", "\\n"))
+    run_dir = tmp_path / "run"
+    ended = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$0" "$1" "$2" <&- >&- 2>&-', sys.executable, str(program), str(run_dir)],
+        env=environment(), timeout=START_SECS, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0
+    points = [(step, float(step)) for step in range(100)]
+    assert scalars(run_dir, "loss") == points
+    assert scalars(run_dir / "acc_a", "acc") == points
+    assert set(statuses(run_dir)) == {"clean"}
+    assert not [path for path in run_dir.rglob("*") if path.is_file() and b"some library" in path.read_bytes()]
+
+
 def test_a_writer_made_in_an_exit_handler_that_is_older_than_tbwriter_stores_what_it_gets(tmp_path):
     """Exit handlers run from the newest to the oldest: ours, which closes the writers, has run by then."""
     code = """

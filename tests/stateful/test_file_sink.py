@@ -344,7 +344,7 @@ def test_release_closes_the_handle_and_the_next_append_opens_the_file_again(sink
     sink.release()
     assert disk.count("close") == 1
     sink.append(TWO)
-    ((_, flags),) = disk.arguments("open")
+    ((_, flags, *_),) = disk.arguments("open")
     assert not flags & (os.O_CREAT | os.O_TRUNC)
     assert flags & os.O_CLOEXEC
     assert stored() == HEADER + ONE + TWO
