@@ -162,6 +162,51 @@ def test_the_handler_of_sigterm_is_left_alone(tmp_path):
     assert out == "True\n"
 
 
+@pytest.mark.parametrize("chained", ["", "signal.signal(signal.SIGTERM, lambda *_: (say('chained'), os._exit(7)))"])
+def test_a_sigterm_that_is_to_flush_leaves_everything_and_does_what_it_did_before(tmp_path, chained):
+    code = f"""
+    {chained}
+    tbwriter.flush_on_sigterm()
+    tbwriter.flush_on_sigterm()
+    say('ready')
+    threading.Event().wait()
+    """
+    with Child("import tbwriter\n" + WRITE_LATE + textwrap.dedent(code), tmp_path) as child:
+        child.hears("ready")
+        child.send(signal.SIGTERM)
+        ended = child.end()
+    assert ended.returncode == (7 if chained else -signal.SIGTERM)
+    assert ended.out == ("chained\n" if chained else "")
+    assert_everything_is_there(tmp_path)
+
+
+def test_a_sigterm_that_is_ignored_still_flushes(tmp_path):
+    code = """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    tbwriter.flush_on_sigterm()
+    os.kill(os.getpid(), signal.SIGTERM)
+    os._exit(0)
+    """
+    run_well("import tbwriter\n" + WRITE_LATE + textwrap.dedent(code), tmp_path)
+    assert_everything_is_there(tmp_path)
+
+
+def test_a_sigterm_to_a_forked_child_flushes_nothing_and_says_nothing(tmp_path):
+    """As torch ends its data loader's workers."""
+    code = """
+    tbwriter.flush_on_sigterm()
+    child = os.fork()
+    if child == 0:
+        threading.Event().wait()
+    os.kill(child, signal.SIGTERM)
+    _, status = os.waitpid(child, 0)
+    say(str(os.WTERMSIG(status) == signal.SIGTERM))
+    """
+    ended = run("import tbwriter\n" + WRITE_LATE + textwrap.dedent(code), tmp_path)
+    assert (ended.returncode, ended.out, ended.err) == (0, "True\n", "")
+    assert_everything_is_there(tmp_path)
+
+
 def test_ctrl_c_within_adds_leaves_the_writer_usable(tmp_path):
     """Interrupted adds may be lost or kept; those that returned are there once, in order."""
     code = """
