@@ -8,6 +8,7 @@ writer.add_scalar("train/loss", 0.5, global_step=1)
 
 from typing import TYPE_CHECKING, Any
 
+from tbwriter._sigterm import flush_on_sigterm
 from tbwriter._stats import WriterStats
 from tbwriter.errors import (
     CorruptRecordError,
@@ -54,6 +55,7 @@ __all__ = [
     "Value",
     "WriterClosedError",
     "WriterStats",
+    "flush_on_sigterm",
     "open_sink",
     "read_events",
     "read_records",

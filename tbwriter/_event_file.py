@@ -45,6 +45,8 @@ class Place:
     suffix: str = ""
     max_file_bytes: int | None = None
     max_file_age_secs: float | None = None
+    rotates_on_flush: bool = False
+    """Whether a file ends with each flush that somebody asks for."""
     pid: int = 0
     host: str = "localhost"
     spool_dir: str | None = None
@@ -371,12 +373,17 @@ class EventFile:
         """
         self.drain()
         sink = self._sink
+        asked = level is None or level > sinks.Durability.OS  # and is not the timer's
         level = min(_visible_at(sink) if level is None else level, sink.max_durability)
         if _visible_at(sink) >= sinks.Durability.REMOTE:
             if self._ships(level):
                 sink.flush(level, 0.0)
             return True  # the spool has it
-        return sink.flush(level) >= level
+        reached = sink.flush(level) >= level
+        if asked and self._place.rotates_on_flush and self._file_bytes > self._header_bytes:
+            sink.release()  # there are file systems that show a file when it is closed
+            self._roll_needed = True
+        return reached
 
     def ship(self) -> None:
         """Ask for what was stored so far to be shipped at once, if the sink ships at all; do not wait."""

@@ -14,6 +14,8 @@ import weakref
 from collections.abc import Iterable
 from typing import Protocol
 
+from tbwriter.sinks import Durability
+
 EXIT_SECS = 10.0
 """The longest time that an exit of the process waits for storage, over all writers."""
 
@@ -30,6 +32,9 @@ class Closable(Protocol):
     @property
     def is_open(self) -> bool:
         """Whether things can still be added."""
+
+    def flush(self, level: Durability | None, timeout: float | None) -> bool:
+        """Wait until what was added is stored at `level`."""
 
     def start_closing(self, timeout: float) -> None:
         """Begin to end; must not block."""
@@ -71,9 +76,14 @@ def runs_script_again() -> bool:
     return process is not None and getattr(process.current_process(), "_inheriting", False)
 
 
+def open_ones() -> list[Closable]:
+    """Return the open writers of this process."""
+    return [worker for worker in list(_live) if worker.is_open]
+
+
 def has_open(url: str) -> bool:
     """Say whether an open writer of this process writes to `url`."""
-    return any(worker.url == url and worker.is_open for worker in list(_live))
+    return any(worker.url == url for worker in open_ones())
 
 
 def exit_began() -> bool:

@@ -65,6 +65,7 @@ class Settings:
     max_outputs: int | None = None
     max_tag_bytes: int | None = None
     marks_sessions: bool = True
+    rotate_on_flush: bool = False
 
     @classmethod
     def checked(cls, **values: Any) -> Settings:
@@ -126,6 +127,7 @@ class Settings:
             suffix=self.filename_suffix,
             max_file_bytes=self.max_file_size or defaults.max_file_bytes,
             max_file_age_secs=self.max_file_age,
+            rotates_on_flush=self.rotate_on_flush,
             pid=os.getpid(),
             host=host_name(),
             spool_dir=self.spool_dir,

@@ -64,6 +64,9 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         max_file_age: in seconds; a new event file is begun when one is older and there is something to write. A
             reader that once saw a file wrongly, as caches of network file systems let it, recovers with the next
             file. None never does: a reader keeps every file open.
+        rotate_on_flush: each `flush` and `sync` ends the event file, and what is added next begins another: for file
+            systems that show a file to others only once it is closed, as mounts of object stores do. The timer of
+            `flush_secs` ends none, and an object store's own URL needs none.
         max_queue_bytes: the most memory that waiting entries hold, at least 1920; one that is larger alone is taken
             too, and scalars beside large entries, up to a quarter more.
         on_full: what an `add_*` does when the queue is full: "block" waits for room, at most `block_secs` in one
@@ -108,6 +111,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         storage_options: Mapping[str, Any] | None = None,
         max_file_size: int | None = None,
         max_file_age: float | None = None,
+        rotate_on_flush: bool = False,
         max_queue_bytes: int = 64 << 20,
         on_full: OnFull = "block",
         block_secs: float = 5.0,
@@ -130,6 +134,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             storage_options=storage_options,
             max_file_size=max_file_size,
             max_file_age=max_file_age,
+            rotate_on_flush=rotate_on_flush,
             max_queue_bytes=max_queue_bytes,
             on_full=on_full,
             block_secs=block_secs,

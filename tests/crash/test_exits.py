@@ -162,6 +162,51 @@ def test_the_handler_of_sigterm_is_left_alone(tmp_path):
     assert out == "True\n"
 
 
+@pytest.mark.parametrize("chained", ["", "signal.signal(signal.SIGTERM, lambda *_: (say('chained'), os._exit(7)))"])
+def test_a_sigterm_that_is_to_flush_leaves_everything_and_does_what_it_did_before(tmp_path, chained):
+    code = f"""
+    {chained}
+    tbwriter.flush_on_sigterm()
+    tbwriter.flush_on_sigterm()
+    say('ready')
+    threading.Event().wait()
+    """
+    with Child("import tbwriter\n" + WRITE_LATE + textwrap.dedent(code), tmp_path) as child:
+        child.hears("ready")
+        child.send(signal.SIGTERM)
+        ended = child.end()
+    assert ended.returncode == (7 if chained else -signal.SIGTERM)
+    assert ended.out == ("chained\n" if chained else "")
+    assert_everything_is_there(tmp_path)
+
+
+def test_a_sigterm_that_is_ignored_still_flushes(tmp_path):
+    code = """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    tbwriter.flush_on_sigterm()
+    os.kill(os.getpid(), signal.SIGTERM)
+    os._exit(0)
+    """
+    run_well("import tbwriter\n" + WRITE_LATE + textwrap.dedent(code), tmp_path)
+    assert_everything_is_there(tmp_path)
+
+
+def test_a_sigterm_to_a_forked_child_flushes_nothing_and_says_nothing(tmp_path):
+    """As torch ends its data loader's workers."""
+    code = """
+    tbwriter.flush_on_sigterm()
+    child = os.fork()
+    if child == 0:
+        threading.Event().wait()
+    os.kill(child, signal.SIGTERM)
+    _, status = os.waitpid(child, 0)
+    say(str(os.WTERMSIG(status) == signal.SIGTERM))
+    """
+    ended = run("import tbwriter\n" + WRITE_LATE + textwrap.dedent(code), tmp_path)
+    assert (ended.returncode, ended.out, ended.err) == (0, "True\n", "")
+    assert_everything_is_there(tmp_path)
+
+
 def test_ctrl_c_within_adds_leaves_the_writer_usable(tmp_path):
     """Interrupted adds may be lost or kept; those that returned are there once, in order."""
     code = """
@@ -421,6 +466,43 @@ def test_output_of_a_child_process_never_lands_in_the_event_file(tmp_path):
     if not os.path.isdir("/proc/self/fd"):
         pytest.skip("no /proc")
     assert run_well(code, tmp_path) == "False\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="closes descriptors as a shell does")
+def test_what_libraries_print_in_a_process_without_standard_output_never_lands_in_the_event_file(tmp_path):
+    """The first files that it opens would be its standard input, output and error, as of a daemon."""
+    code = """
+import os, sys
+from tbwriter import SummaryWriter
+def print_as_libraries_do():
+    for descriptor in (0, 1, 2):
+        try:
+            os.write(descriptor, b"W0000 a line of some library\\n")
+        except OSError:
+            pass
+writer = SummaryWriter(sys.argv[1], max_file_size=2000)
+for step in range(100):
+    writer.add_scalar("loss", float(step), step)
+    writer.add_scalars("acc", {"a": float(step)}, step)
+    if step % 10 == 0:
+        writer.add_embedding([[1.0, 2.0], [3.0, 4.0]], metadata=["a", "b"], global_step=step)
+        writer.flush()
+        print_as_libraries_do()
+writer.close()
+"""
+    program = tmp_path / "program.py"
+    program.write_text(code.replace("\\\\n", "\\n"))
+    run_dir = tmp_path / "run"
+    ended = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$0" "$1" "$2" <&- >&- 2>&-', sys.executable, str(program), str(run_dir)],
+        env=environment(), timeout=START_SECS, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0
+    points = [(step, float(step)) for step in range(100)]
+    assert scalars(run_dir, "loss") == points
+    assert scalars(run_dir / "acc_a", "acc") == points
+    assert set(statuses(run_dir)) == {"clean"}
+    assert not [path for path in run_dir.rglob("*") if path.is_file() and b"some library" in path.read_bytes()]
 
 
 def test_a_writer_made_in_an_exit_handler_that_is_older_than_tbwriter_stores_what_it_gets(tmp_path):

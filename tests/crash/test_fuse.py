@@ -192,6 +192,18 @@ def test_where_others_see_a_file_at_its_end_only_files_that_end_by_age_show_what
     assert steps(mount.server / "run", "a") == list(range(written))
 
 
+def test_where_others_see_a_file_at_its_end_a_flush_that_ends_it_shows_everything(mount):
+    mount.tell(close_only=True)
+    with SummaryWriter(mount.path / "run", flush_secs=0.05, rotate_on_flush=True) as writer:
+        for step in range(5):
+            writer.add_scalar("a", float(step), step)
+            writer.add_scalars("b", {"key": float(step)}, step)
+            assert writer.flush()
+            assert steps(mount.server / "run", "a") == list(range(step + 1))
+            assert steps(mount.server / "run" / "b_key", "b") == list(range(step + 1))
+    assert steps(mount.server / "run", "a") == list(range(5))
+
+
 def test_of_a_file_system_with_50_ms_per_operation_the_loop_feels_none(mount):
     """Counted by thread and not by time: every operation is the worker's."""
     with SummaryWriter(mount.path / "run", flush_secs=3600) as writer:

@@ -96,6 +96,13 @@ def test_a_file_url_is_a_directory_as_any_other(tmp_path):
     assert run_dir(f"file://{tmp_path}/runs", lr=0.1) == f"{tmp_path}/runs/lr=0.1"
 
 
+def test_a_tilde_without_a_home_directory_is_refused_and_makes_no_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"^base begins with '~nobody-of-this-name', and there is no such home"):
+        run_dir("~nobody-of-this-name/runs", lr=0.1)
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_below_a_url_nothing_is_made_and_no_two_names_are_alike():
     names = {run_dir("s3://bucket/runs/", lr=0.1) for _ in range(20)}
     assert len(names) == 20

@@ -20,6 +20,7 @@ from tbwriter._event_file import EventFile, Place
 from tbwriter._runs import Runs
 from tbwriter._summary import Histogram, Text
 from tbwriter._wall_times import Given
+from tbwriter.sinks import Durability
 from tbwriter.testing import FaultySink
 
 NOW = 1700000000.5
@@ -156,6 +157,18 @@ def test_a_file_that_has_reached_its_age_is_followed_by_a_new_one_when_there_is_
     now[0] = NOW + 1000
     file.drain()
     assert len(event_files(tmp_path)) == 3
+
+
+def test_a_flush_that_is_asked_for_ends_the_file_and_the_timers_does_not(make, tmp_path):
+    file = make(rotates_on_flush=True)
+    for step, level in enumerate([Durability.OS, Durability.OS, None, Durability.REMOTE, Durability.OS]):
+        store(file, scalar("loss", 1.0, step))
+        assert file.flush(level)
+    assert [[step for step, _ in scalars_of(path)] for path in event_files(tmp_path)] == [[0, 1, 2], [3], [4]]
+    for _ in range(3):  # of a file without a value it ends none
+        assert file.flush(None)
+    store(file, scalar("loss", 1.0, 5))
+    assert len(event_files(tmp_path)) == 4
 
 
 def test_a_new_file_that_takes_nothing_is_a_failure_of_storage_and_not_followed_by_one_after_the_other(tmp_path):

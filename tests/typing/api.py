@@ -45,6 +45,7 @@ def log(place: str | os.PathLike[str]) -> WriterStats:
         storage_options={"key": "value"},
         max_file_size=1 << 30,
         max_file_age=3600,
+        rotate_on_flush=True,
         max_queue_bytes=1 << 20,
         on_full="drop",
         block_secs=1.0,
