@@ -35,6 +35,8 @@ _MAX_REPEATED_EIO = 3
 # What mounts of object stores say to a write at the end of a file that was synced or closed: Mountpoint for S3, goofys,
 # Databricks' DBFS, rclone.
 _NO_GROWTH = frozenset({errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.ESPIPE})
+# A single one may be a hiccup.
+_ENOUGH_REFUSALS = 2
 # What a file system says that cannot sync, or not a directory.
 _CANNOT_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS})
 # One request of a usual client of NFS or FUSE.
@@ -97,6 +99,7 @@ class FileSink:
         self._shared = False
         self._can_sync = True
         self._can_grow = True
+        self._refusals = 0  # to let a file grow, in a row
         self._status = SinkStatus(path=self._path, segment=-1)
         self.roll(name, header)
         kind = file_system(self._directory)  # now that it exists, and is mounted
@@ -139,6 +142,8 @@ class FileSink:
             self._fail(exc, records)
             raise
         self._eio = 0
+        if self._offset > len(self._header):
+            self._refusals = 0
         if unlinked or cut:
             # A write behind the new end would leave a hole of zeros, which no reader gets over.
             self._failed = b""
@@ -223,14 +228,15 @@ class FileSink:
         if exc.errno in _LOST or self._eio >= _MAX_REPEATED_EIO or too_large or cannot_grow:
             self._eio = 0
             if cannot_grow:
-                self._tell_no_growth(exc)
+                self._count_refusal(exc)
             if exc.errno in _LOST and not self._is_in_place():
                 self._failed = b""  # nobody can read what went there: all of it comes again
             kept = self._keep_whole_records()
             raise SegmentLostError(f"{self._path}: {exc.strerror}", kept) from exc
 
-    def _tell_no_growth(self, exc: OSError) -> None:
-        if self._can_grow:
+    def _count_refusal(self, exc: OSError) -> None:
+        self._refusals += 1
+        if self._refusals == _ENOUGH_REFUSALS:
             self._can_grow = False
             _log.warning(
                 "%s: this mount lets no file grow that was synced or closed (%s): from now on every flush begins a new "

@@ -320,9 +320,17 @@ def test_on_a_mount_where_no_file_grows_each_flush_has_a_file_and_everything_is_
     assert scalars(mount.server / "run", "a") == everything
     assert statuses(mount.server / "run") == ["clean"] * 5
     assert scalars(mount.server / "run" / "group_one", "group") == everything
-    assert writer.stats().retries <= 2  # the first refusal of the run and of its sub-run
+    assert writer.stats().retries <= 4  # the first two refusals of the run and of its sub-run
     said = [record.getMessage() for record in caplog.records if "lets no file grow" in record.getMessage()]
     assert len(said) == 2
+
+
+def test_a_single_refusal_to_grow_costs_one_new_file(mount, caplog):
+    _, said = write(mount.path / "run", before=lambda step: step == 100 and mount.fail("write", "EPERM"))
+    assert all(said)
+    assert whole(mount.server / "run")
+    assert len(event_files(mount.server / "run")) == 2
+    assert not [record for record in caplog.records if "lets no file grow" in record.getMessage()]
 
 
 @pytest.mark.parametrize("name", ["ENOSYS", "EOPNOTSUPP", "EPERM"])
