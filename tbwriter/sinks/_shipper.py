@@ -54,10 +54,14 @@ def _watch(directory: str, options: Mapping[str, Any]) -> None:
     # Through the pipe, since options may hold credentials, which no file and no command line may.
     message = pickle.dumps((directory, dict(options)))
     with _lock:
-        if _process is None or _process.poll() is not None:
+        if _process is not None and _process.poll() is not None:
+            _close_pipe(_process)
+            _process = None
+        if _process is None:
             _process = subprocess.Popen(
                 [sys.executable, "-m", "tbwriter.sinks._shipper"],
                 stdin=subprocess.PIPE,
+                bufsize=0,  # Python 3.13 prints an error for what a buffer cannot write at its end
                 # Whoever waits for the end of the training's output must not wait for this process.
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -65,16 +69,22 @@ def _watch(directory: str, options: Mapping[str, Any]) -> None:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             )
         assert _process.stdin is not None
-        _process.stdin.write(message)
-        _process.stdin.flush()
+        rest = memoryview(message)
+        while rest:
+            rest = rest[_process.stdin.write(rest) :]
+
+
+def _close_pipe(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
 
 
 def _forget() -> None:
     """In a forked child: a copy of the pipe would hide the end of the parent."""
     global _process, _lock  # noqa: PLW0603 (the parent's)
     _lock = threading.Lock()
-    if _process is not None and _process.stdin is not None:
-        _process.stdin.detach().close()  # type: ignore[attr-defined]
+    if _process is not None:
+        _close_pipe(_process)
         _process.returncode = 0  # not ours to wait for
     _process = None
 

@@ -80,7 +80,8 @@ def test_an_import_loads_few_modules_beyond_its_dependencies():
         print(json.dumps([*set(sys.modules) - before]))
         """
     )
-    assert len([name for name in loaded if not name.startswith("tbwriter")]) <= 36
+    # Of typing, Python 3.10 has two more that are no files.
+    assert len([name for name in loaded if not name.startswith(("tbwriter", "typing."))]) <= 36
     for_later = (
         "tbwriter.cli",
         "tbwriter.testing",

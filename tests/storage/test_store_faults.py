@@ -3,6 +3,8 @@
 import gc
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -696,6 +698,19 @@ writer.close()
     assert steps(seen, "loss") == list(range(5))
     assert len(list(seen.glob("sub_key*"))) == 5
     assert list(s3.spool.iterdir()) == []
+
+
+def test_a_shipper_that_ends_at_once_leaves_python_nothing_to_complain_of():
+    code = """
+import sys
+from tbwriter.sinks import _shipper
+sys.executable = "/bin/false"
+for number in range(3):
+    _shipper.watch("/spool", {"larger than a pipe": "a" * 1_000_000})
+"""
+    ended = subprocess.run([sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0
+    assert [line for line in ended.stderr.splitlines() if "cannot be had" not in line] == []
 
 
 def test_options_that_no_other_process_can_have_are_no_error(light_s3, said, monkeypatch):
