@@ -60,6 +60,10 @@ class WatchedTraining:
         self._network = params.train_network
         self._optimizer = params.get("optimizer") or getattr(self._network, "optimizer", None)
         self._collected = 0  # the last step at which the callback's own schedule was due
+        self._recorded: tuple[int, frozenset[str]] = (
+            0,
+            frozenset(),
+        )  # the last step with recorded values, and their tags
         self._begun: int | None = None  # the steps done before
         self._brought = 0  # the last step of which everything is written
         self._last_transfer = 0.0  # monotonic
@@ -154,6 +158,9 @@ class WatchedTraining:
         """Write, at the training's end, what waits for a transfer that will not come: one more copy."""
         if self.clock.is_first:
             return
+        step, drawn = self._recorded
+        if step == self._steps.last:  # a callback behind this one recorded once more: a step has one value
+            recorded = {tag: value for tag, value in recorded.items() if tag not in drawn}
         if recorded:
             self._collect(params, parse_outputs(params.get("net_outputs")), [], recorded, on_schedule=False)
         for tape in (self._tape, self._losses):
@@ -182,6 +189,8 @@ class WatchedTraining:
                 self._log.append(_new_tuple(Collected, (step, steps, epoch, seconds, samples)))
             if not collectors and not recorded and self._reducer is None:
                 return
+        if recorded:
+            self._recorded = (step, frozenset(recorded))
         context = Context(
             step=step,
             steps=steps,

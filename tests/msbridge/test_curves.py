@@ -267,6 +267,21 @@ def test_recorded_values_join_the_next_collection(mode, tmp_path, transfers):
     assert curve(tmp_path, "dev")[1].tolist() == [0.5] * 4
 
 
+def test_a_callback_behind_that_records_at_every_step_gives_each_step_one_value(graph, tmp_path):
+    curves = TensorBoardCallback(tmp_path, 2)
+
+    class Behind(ms.train.Callback):
+        def on_train_step_end(self, run_context):
+            curves.record({"mine": run_context.original_args().cur_step_num})
+
+        def on_train_end(self, run_context):
+            curves.record({"at the end": 7})
+
+    train(model(), 4, curves, Behind())
+    assert curve(tmp_path, "mine") == ([2, 4], pytest.approx([1, 3]))
+    assert curve(tmp_path, "at the end")[0] == [4]
+
+
 def test_validation_in_fit_is_drawn_at_the_step_of_its_epoch_and_its_time_is_left_out(mode, tmp_path):
     class Slow(ms.train.Metric):
         def clear(self): ...

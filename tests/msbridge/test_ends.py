@@ -1,5 +1,9 @@
 """Where curves begin and end: epochs, resumes, early stops, errors."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -54,6 +58,37 @@ def test_a_step_that_a_callback_before_breaks_off_costs_no_other_its_norm(mode, 
     steps, norms = curve(tmp_path, "train/grad_norm")
     assert steps == curve(tmp_path, "train/loss")[0] == curve(tmp_path, "train/learning_rate")[0] == [1, 2, 3, 4, 5]
     np.testing.assert_allclose(norms, truth(9)[1][:5], rtol=2e-6)
+
+
+INTERRUPTED = """
+import os, signal, sys
+import mindspore as ms
+from small import model, train
+from msbridge import TensorBoardCallback
+
+class Interrupt(ms.train.Callback):
+    def on_train_step_begin(self, run_context):
+        if run_context.original_args().cur_step_num == 5:
+            os.kill(os.getpid(), getattr(signal, sys.argv[2]))
+
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
+try:
+    train(model(), 4000, TensorBoardCallback(sys.argv[1], 4, flush_secs=3600), Interrupt())
+except KeyboardInterrupt:
+    sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM"])
+def test_ctrl_c_in_the_middle_of_a_dataset_leaves_every_step_where_sigterm_is_an_exception(tmp_path, sent):
+    # MindSpore's handler of SIGINT, installed with the first dataset, sends SIGTERM.
+    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path), sent]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run(command, env=env, capture_output=True, timeout=120, check=False).returncode == 3
+    steps = curve(tmp_path, "train/loss")[0]
+    assert len(steps) >= 4
+    assert steps == curve(tmp_path, "train/grad_norm")[0] == list(range(1, len(steps) + 1))
 
 
 def test_a_writer_of_the_user_is_flushed_and_stays_open(graph, tmp_path):
