@@ -128,7 +128,7 @@ NO_EVENTS = {
     "end of a group in a summary": b"*\x01\x0c",
     "half a field": b"\x10",
     "half a group": b"\x0b",
-    "groups in groups": b"\x9b\x06" * 3000 + b"\x9c\x06" * 3000,
+    "groups in groups": b"\x9b\x06" * 3000,  # too deep for some, without an end for all
 }
 
 
