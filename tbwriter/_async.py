@@ -173,10 +173,11 @@ class Worker:
             QueueFullError: no room, with `on_full="raise"`.
             SinkError: with strict, from a storage error that no call has raised yet. The item is in the queue.
         """
-        if self._thread is None and self._is_ours() and _live.others_stand_still():
+        is_inline = self._thread is None and self._is_ours()
+        if is_inline and _live.others_stand_still():
             raise WriterClosedError
         self.queue.put(item, size, values)
-        if self._thread is None and self._is_ours():
+        if is_inline:
             if _live.exit_began():  # nobody closes this writer, and what it spooled would stay here
                 self.flush(None, _live.late_secs())
             else:

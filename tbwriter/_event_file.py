@@ -65,6 +65,11 @@ def _visible_at(sink: sinks.Sink) -> sinks.Durability:
     return getattr(sink, "visible_at", sinks.Durability.OS)
 
 
+def _is_more_than_os(level: sinks.Durability | None) -> bool:
+    """Say whether somebody asks for more than the timer does; None is where others see it."""
+    return level is None or level > sinks.Durability.OS
+
+
 class Shipment:
     """Records on their way to a store that a sink ships to on threads of its own; may be asked from any thread."""
 
@@ -350,8 +355,7 @@ class EventFile:
 
     def _roll(self) -> None:
         # Where others see the records only later, no listing shows what they do now, and one would wait for a network.
-        remote = _visible_at(self._sink) >= sinks.Durability.REMOTE
-        existing = [] if remote else sinks.list_names(self._place.url, self._place.storage_options)
+        existing = [] if self._is_remote else sinks.list_names(self._place.url, self._place.storage_options)
         header = self._header()
         self._create(existing, self._sink.name, lambda name: self._sink.roll(name, header))
         self._roll_needed = False
@@ -373,9 +377,9 @@ class EventFile:
         """
         self.drain()
         sink = self._sink
-        asked = level is None or level > sinks.Durability.OS  # and is not the timer's
+        asked = _is_more_than_os(level)
         level = min(_visible_at(sink) if level is None else level, sink.max_durability)
-        if _visible_at(sink) >= sinks.Durability.REMOTE:
+        if self._is_remote:
             if self._ships(level):
                 sink.flush(level, 0.0)
             return True  # the spool has it
@@ -395,8 +399,12 @@ class EventFile:
         return Shipment(self._sink, self._sink.status().bytes_os) if self._ships(level) else None
 
     def _ships(self, level: sinks.Durability | None) -> bool:
-        visible_at = _visible_at(self._sink)
-        return visible_at >= sinks.Durability.REMOTE and (level is None or level > sinks.Durability.OS)
+        return self._is_remote and _is_more_than_os(level)
+
+    @property
+    def _is_remote(self) -> bool:
+        """Whether others see the records only once threads of the sink's own have shipped them."""
+        return _visible_at(self._sink) >= sinks.Durability.REMOTE
 
     def release(self) -> None:
         """Give back file handles until there is something to store."""
@@ -409,7 +417,7 @@ class EventFile:
     @property
     def failed_uploads(self) -> int:
         """How many attempts of the sink's own threads to reach a store failed; from any thread."""
-        return self._sink.status().retries if _visible_at(self._sink) >= sinks.Durability.REMOTE else 0
+        return self._sink.status().retries if self._is_remote else 0
 
     def close(self, timeout: float) -> None:
         """Close the file; what is not stored by now is dropped, and what a spool holds stays there."""

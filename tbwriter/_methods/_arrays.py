@@ -76,8 +76,7 @@ class ArrayMethods(Adding):
             sum: of the values.
             sum_squares: of the values.
             bucket_limits: rising right edges, of shape (k,): of those that `numpy.histogram` returns all but the first.
-            bucket_counts: not negative, of shape (k,). Where all are 0, nothing is added, which
-                is said once a tag.
+            bucket_counts: not negative, of shape (k,). Where all are 0, nothing is added, which is said once a tag.
             global_step: as in `add_scalar`.
             walltime: as in `add_scalar`.
 

@@ -146,7 +146,7 @@ class OtherStore(MemoryFileSystem):
 
     @classmethod
     def _strip_protocol(cls, path):
-        return "/" + path.removeprefix("storage-test://").strip("/")
+        return "/" + path.removeprefix(f"{cls.protocol}://").strip("/")
 
 
 fsspec.register_implementation("storage-test", OtherStore, clobber=True)

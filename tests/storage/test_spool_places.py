@@ -5,19 +5,15 @@ from typing import ClassVar
 
 import fsspec
 import pytest
-from fsspec.implementations.memory import MemoryFileSystem
+from test_object_sinks import OtherStore
 
 from tbwriter import SummaryWriter, read_events, ship, sinks
 
 
-class Store(MemoryFileSystem):
+class Store(OtherStore):
     protocol = "places-test"
     store: ClassVar = {}
     pseudo_dirs: ClassVar = [""]
-
-    @classmethod
-    def _strip_protocol(cls, path):
-        return "/" + path.removeprefix("places-test://").strip("/")
 
 
 fsspec.register_implementation("places-test", Store, clobber=True)
