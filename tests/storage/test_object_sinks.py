@@ -355,6 +355,7 @@ def test_a_refusal_that_comes_as_the_put_is_given_up_is_printed_by_nobody(caplog
     putting = threading.Thread(target=put)
     putting.start()
     assert begun.wait(20)
+    wait_until(lambda: calls, within=20)  # the loop may be at it before the thread has been given the call
     calls.pop().cancel()
     putting.join(20)
     asyncio.run_coroutine_threadsafe(rounds(), io_loop()).result(20)
