@@ -37,13 +37,14 @@ class ScalarMethods(Adding):
         scalar_value: Any,
         global_step: Any = None,
         walltime: float | None = None,
-        *,
-        new_style: bool = False,
-        double_precision: bool = False,
+        new_style: bool | str = False,
+        double_precision: bool | str = False,
         display_name: str = "",
         summary_description: str = "",
     ) -> None:
         """Add a scalar.
+
+        Behind `walltime` both orders are taken: torch's two switches, and tensorboardX's two texts.
 
         Args:
             tag: any non-empty text; stored byte for byte.
@@ -61,15 +62,21 @@ class ScalarMethods(Adding):
             TypeError, ValueError: naming the tag, what was given and what is wanted.
             WriterClosedError: after `close`.
         """
-        # The common case, as few steps as possible: a Python float and int under a known tag.
+        # The common case, as few steps as possible: a Python float and int under a known tag. CPython has faster
+        # comparisons for two floats and for two ints of one digit (30 bits), but not in a chain of them; and faster
+        # calls of functions without keyword-only parameters.
         if (
             type(scalar_value) is float
             and type(global_step) is int
-            and -16777216.0 <= scalar_value <= 16777216.0
-            and -0x8000000000000000 <= global_step <= 0x7FFFFFFFFFFFFFFF
+            and scalar_value <= 16777216.0
+            and scalar_value >= -16777216.0
+            and global_step <= 0x3FFFFFFF
+            and global_step >= 0
             and walltime is None
             and type(tag) is str
             and tag in self._plain
+            and new_style is False
+            and double_precision is False
             and display_name is _NO_TEXT
             and summary_description is _NO_TEXT
         ):
@@ -78,7 +85,9 @@ class ScalarMethods(Adding):
             if len(entries) < queue.threshold:
                 entries.append((tag, scalar_value, global_step, _now()))
                 return
-        del new_style, double_precision
+        if isinstance(new_style, str):
+            display_name = display_name or new_style
+            summary_description = summary_description or double_precision or _NO_TEXT
         self._add_scalar(tag, scalar_value, global_step, walltime, display_name, summary_description)
 
     def _add_scalar(self, tag: Any, value: Any, step: Any, walltime: Any, display_name: Any, description: Any) -> None:
