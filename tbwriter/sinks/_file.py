@@ -129,11 +129,11 @@ class FileSink:
     def append(self, records: bytes) -> None:
         """Write `records` at the end, by one write(2) where the system takes it whole; on a shared file system sync."""
         try:
-            self._forget_foreign()
+            found = self._forget_foreign()
             if self._fd < 0:
-                self._reopen()
+                found = self._reopen()
             # Of a new file a client that caches may not know the size yet.
-            cut = self._offset > len(self._header) and os.fstat(self._fd).st_size < self._offset
+            cut = self._offset > len(self._header) and found is not None and found.st_size < self._offset
             if not cut:
                 self._write(memoryview(records))
             # Deleted under our hands: what was just written is gone with it and belongs into the next segment.
@@ -182,28 +182,34 @@ class FileSink:
         whole = whole_records(records, limit)
         return whole if whole > self._synced else limit
 
-    def _reopen(self) -> None:
+    def _reopen(self) -> os.stat_result:
         self._fd = open_apart(self._path, _OPEN_FLAGS)
         self._opened = os.fstat(self._fd)
+        return self._opened
 
-    def _forget_foreign(self) -> None:
+    def _forget_foreign(self) -> os.stat_result | None:
         """Let go of a handle that another part of the program closed, as daemons close all that they find.
 
         Its number may be another file's by now, a checkpoint's perhaps, which must be neither written nor closed.
-        """
-        if self._fd >= 0 and not self._is_ours():
-            self._fd = -1
 
-    def _is_ours(self) -> bool:
+        Returns:
+            What the system says of the file, where the handle is ours and it says something.
+        """
+        if self._fd < 0:
+            return None
         try:
             found = os.fstat(self._fd)
         except OSError as exc:
-            return exc.errno != errno.EBADF  # what else is wrong with it, its use will tell
+            if exc.errno == errno.EBADF:
+                self._fd = -1
+            return None  # what else is wrong with it, its use will tell
         if os.path.samestat(found, self._opened):
-            return True
+            return found
         with contextlib.suppress(OSError):  # some FUSE file systems number a file anew
-            return os.path.samestat(found, os.stat(self._path))
-        return False
+            if os.path.samestat(found, os.stat(self._path)):
+                return found
+        self._fd = -1
+        return None
 
     def _fail(self, exc: OSError, records: bytes) -> None:
         """Count the error; raise SegmentLostError or RecordTooLargeError where trying again is no use."""

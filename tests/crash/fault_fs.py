@@ -190,10 +190,14 @@ class FaultFS(mfusepy.Operations):
         self._enter("rmdir")
         os.rmdir(self._at(path))
 
-    def release(self, path, fh):
-        self._enter("release")
+    def flush(self, path, fh):
+        # close(2) waits for this, and not for the release, which comes some time after it.
+        self._enter("flush")
         self._seal(path)
         self._store(path, fh)
+
+    def release(self, path, fh):
+        self._enter("release")
         os.close(fh)
 
     def statfs(self, path):
