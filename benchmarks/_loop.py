@@ -20,7 +20,7 @@ from benchmarks._block import NOTHING, Block, block, busy, calibrated, noise
 from benchmarks._measure import alternate, ratio_of_medians, spread, spreads
 from benchmarks._results import Figure, Spread, Target
 from benchmarks._setting import Setting
-from benchmarks._writers import FLOOR, TBWRITER, Logger, open_writer
+from benchmarks._writers import BARE, FLOOR, TBWRITER, Logger, open_writer
 
 
 def waiting(setting: Setting) -> list[Figure]:
@@ -43,7 +43,7 @@ def _overhead(
     steps = setting.block_steps
     writers = [TBWRITER, *setting.peers]
     loggers: dict[str, Logger] = {}
-    done = dict.fromkeys((FLOOR, *writers), 0)
+    done = dict.fromkeys((FLOOR, BARE, *writers), 0)
 
     def sample(writer: str) -> Block:
         if writer == NOTHING:
@@ -119,7 +119,7 @@ def _accounted(
 
 def _ratios(extra: dict[str, list[float]], peers: Sequence[str]) -> dict[str, Spread]:
     found = {f"{peer} / {TBWRITER}": ratio_of_medians(extra[peer], extra[TBWRITER]) for peer in peers}
-    found[f"{TBWRITER} / {FLOOR}"] = ratio_of_medians(extra[TBWRITER], extra[FLOOR])
+    found |= {f"{name} / {FLOOR}": ratio_of_medians(extra[name], extra[FLOOR]) for name in (TBWRITER, BARE)}
     return {name: value for name, value in found.items() if value is not None}
 
 
