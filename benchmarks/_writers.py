@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import os
 import struct
 import threading
 import time
@@ -123,17 +124,18 @@ def _list(place: str) -> Logger:
 def _bare_queue(place: str) -> Logger:
     entries: deque[tuple[str, float, int, float]] = deque()
     wanted, stored, now = threading.Semaphore(0), threading.Semaphore(0), time.time
-    file = Path(place, "bare").open("wb", buffering=0)
+    file = os.open(Path(place, "bare"), os.O_WRONLY | os.O_CREAT)
+    over = False
 
     def add_scalar(tag: str, value: float, step: int) -> None:
         entries.append((tag, value, step, now()))
 
     def work() -> None:
-        while wanted.acquire() and not file.closed:
+        while wanted.acquire() and not over:
             items = list(itertools.starmap(entries.popleft, itertools.repeat((), len(entries))))
             if items:
                 _, values, _, _ = zip(*items, strict=True)
-                file.write(struct.pack(f"<{len(values)}f", *values).ljust(_SCALAR_BYTES * len(values), b"\0"))
+                os.write(file, struct.pack(f"<{len(values)}f", *values).ljust(_SCALAR_BYTES * len(values), b"\0"))
             stored.release()
 
     def flush() -> None:
@@ -141,10 +143,14 @@ def _bare_queue(place: str) -> Logger:
         stored.acquire()
 
     def close() -> None:
-        file.close()
+        nonlocal over
+        over = True
         wanted.release()
+        thread.join()
+        os.close(file)
 
-    threading.Thread(target=work, daemon=True).start()
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
     return Logger(add_scalar, _steps(add_scalar), _metrics(add_scalar), None, None, flush, close)
 
 

@@ -70,7 +70,7 @@ class ScalarMethods(Adding):
             and type(global_step) is int
             and scalar_value <= 16777216.0
             and scalar_value >= -16777216.0
-            and global_step <= 0x3FFFFFFF
+            and (global_step <= 0x3FFFFFFF or global_step <= 0x7FFFFFFFFFFFFFFF)
             and global_step >= 0
             and walltime is None
             and type(tag) is str
@@ -87,7 +87,8 @@ class ScalarMethods(Adding):
                 return
         if isinstance(new_style, str):
             display_name = display_name or new_style
-            summary_description = summary_description or double_precision or _NO_TEXT
+        if isinstance(double_precision, str):
+            summary_description = summary_description or double_precision
         self._add_scalar(tag, scalar_value, global_step, walltime, display_name, summary_description)
 
     def _add_scalar(self, tag: Any, value: Any, step: Any, walltime: Any, display_name: Any, description: Any) -> None:

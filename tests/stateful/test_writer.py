@@ -694,9 +694,18 @@ def test_a_title_given_once_holds_for_all_files(tmp_path, writer_at):
 
 def test_arguments_of_torch_that_change_nothing_are_taken(writer, tmp_path):
     writer.add_scalar("loss", 0.5, 1, new_style=True, double_precision=True)
+    writer.add_scalar("loss", 0.5, 2, None, True, True)  # its positions
     assert writer.flush()
-    ((_, _, value),) = values(tmp_path / "run")
-    assert value.simple_value == 0.5
+    assert [value.simple_value for _, _, value in values(tmp_path / "run")] == [0.5, 0.5]
+
+
+def test_texts_in_the_places_of_torchs_switches_are_tensorboardxs_names(writer, tmp_path):
+    writer.add_scalar("loss", 0.5, 1, None, "The loss", "of this step")
+    writer.add_scalar("rate", 0.5, 1)
+    writer.add_scalar("rate", 0.5, 2, None, "The rate")
+    assert writer.flush()
+    found = [(value.tag, value.display_name, value.description) for _, _, value in values(tmp_path / "run")]
+    assert found == [("loss", "The loss", "of this step"), ("rate", "", ""), ("rate", "The rate", "")]
 
 
 # ---- other kinds
