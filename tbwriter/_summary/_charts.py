@@ -11,6 +11,7 @@ from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 from tbwriter._summary._parsing import parsed
+from tbwriter._summary._values import items_of
 from tbwriter._summary._words import check_tag, describe, shown
 
 PLUGIN = "custom_scalars"
@@ -59,9 +60,11 @@ def check_layout(layout: Any) -> dict[str, dict[str, Chart]]:
 
 def check_chart(title: str, kind: str, tags: Any) -> Chart:
     """Return a chart of a kind in _KINDS; see `check_layout`."""
-    if isinstance(tags, (str, bytes, bytearray)) or not isinstance(tags, Sequence) or not tags:
-        raise TypeError(f"chart {shown(title)}: tags must be a list of tags, got {describe(tags)}")
-    names = tuple(check_tag(tag, f"chart {shown(title)}: each of tags") for tag in tags)
+    where, want = f"chart {shown(title)}: tags", "a list of tags"
+    given = [] if isinstance(tags, (str, bytes, bytearray, Mapping, set, frozenset)) else items_of(tags, where, want)
+    if not given:
+        raise TypeError(f"{where} must be {want}, got {describe(tags)}")
+    names = tuple(check_tag(tag, f"chart {shown(title)}: each of tags") for tag in given)
     if kind == "Margin":
         if len(names) != 3:
             raise ValueError(

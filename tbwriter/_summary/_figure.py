@@ -35,11 +35,13 @@ def draw(tag: str, figures: Any, *, close: bool) -> Pixels:
     for figure in several:
         if not hasattr(figure, "set_canvas") or isinstance(figure, type):
             raise TypeError(f"tag {shown(tag)}: got {describe(figure)}, want a matplotlib figure")
-    drawn = [_draw(tag, figure) for figure in several]
-    pyplot = sys.modules.get("matplotlib.pyplot")  # a figure that was made without it is not kept by it
-    if close and pyplot is not None:
-        for figure in several:
-            pyplot.close(figure)
+    try:
+        drawn = [_draw(tag, figure) for figure in several]
+    finally:  # whoever catches the error would keep one more figure at each step
+        pyplot = sys.modules.get("matplotlib.pyplot")  # a figure that was made without it is not kept by it
+        if close and pyplot is not None:
+            for figure in several:
+                pyplot.close(figure)
     sizes = sorted({image.shape[:2] for image in drawn})
     if len(sizes) > 1:
         raise ValueError(f"tag {shown(tag)}: figures under one tag must have one size in pixels, got {sizes}")

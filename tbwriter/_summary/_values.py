@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tbwriter._logger import get_logger
-from tbwriter._summary._words import describe, dtype_name, shown
+from tbwriter._summary._host import holds_tensors, is_collection, on_host, read, unmasked
+from tbwriter._summary._words import describe, shown
 
 _log = get_logger(__name__)
 
@@ -25,7 +26,6 @@ EXACT_INT = 2**24
 _REAL_KINDS = frozenset("bfiu")
 # Of dtype.isbuiltin: a dtype that another package registered, as ml_dtypes does. They all cast to float32.
 _FROM_OUTSIDE = 2
-_NOT_OF_NUMPY = ("bfloat16", "float8")
 # What float() or NumPy might take, but no user means as a number.
 _NEVER_NUMBERS = (str, bytes, bytearray, dict, set, frozenset, np.timedelta64, np.datetime64)
 
@@ -61,8 +61,9 @@ def items_of(value: Any, what: str, want: str) -> list[Any]:
 def as_array(value: Any, tag: str, *, masked: int | None = None, complex_too: bool = False) -> npt.NDArray[Any]:
     """Return `value` as a host array of bool, integers or floats; no copy where none is needed.
 
-    bfloat16, float8, int4 and the like, which NumPy lacks, come as float32; longdouble as float64. What a masked array
-    hides has no value: it is NaN, for which bool and integers become float64.
+    bfloat16, float8, int4 and the like, which NumPy lacks, come as float32; longdouble as float64, and so do objects
+    that are numbers, int64 where all are integers. What a masked array hides has no value: it is NaN, for which bool
+    and integers become float64.
 
     Args:
         value: anything array-like.
@@ -72,9 +73,11 @@ def as_array(value: Any, tag: str, *, masked: int | None = None, complex_too: bo
         complex_too: take complex numbers, as complex64 or complex128.
 
     Raises:
-        TypeError: complex numbers, text, objects, or something that has no array form.
+        TypeError: complex numbers, text, other objects, or something that has no array form.
     """
     array = np.asarray(_to_numpy(value, tag, masked=masked))  # a np.matrix stays two-dimensional whatever is done to it
+    if array.dtype.kind == "O":
+        array = _of_objects(array, value, tag)
     with np.errstate(all="ignore"):
         if array.dtype.isbuiltin == _FROM_OUTSIDE:
             return array.astype(np.float32)
@@ -88,83 +91,35 @@ def as_array(value: Any, tag: str, *, masked: int | None = None, complex_too: bo
 
 def _to_numpy(value: Any, tag: str, *, masked: int | None = None) -> npt.NDArray[Any]:
     if isinstance(value, np.ma.MaskedArray):
-        return _unmasked(value, masked)
+        return unmasked(value, masked)
     if isinstance(value, np.ndarray):
         return value
     if value is None or isinstance(value, _NEVER_NUMBERS):
         raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want numbers")
     try:
-        if isinstance(value, (list, tuple)) and _holds_tensors(value):
+        if is_collection(value):
+            value = [*value]
+        if isinstance(value, (list, tuple)) and holds_tensors(value):
             return np.array([_to_numpy(item, tag, masked=masked) for item in value])
-        array = _read(value)
+        array = read(value)
     except Exception as exc:
         raise TypeError(f"tag {shown(tag)}: {describe(value)} cannot be read as an array: {exc}") from exc
     if array is None:
         raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want numbers or an array of numbers")
-    if array.dtype.kind == "O" and isinstance(value, (list, tuple)):
-        # Decimals and Fractions; anything else is refused by name.
-        return np.array([_to_float(_single(item, tag), tag) for item in array.reshape(-1)]).reshape(array.shape)
     return array
 
 
-def _unmasked(array: Any, masked: int | None) -> npt.NDArray[Any]:
-    """Return a masked array as a plain one, as `as_array` says, objects too; of other dtypes, which it refuses, all."""
-    kind = array.dtype.kind
-    if kind not in "biufcO" or not np.ma.is_masked(array):
-        return np.asarray(array.data)
-    if kind in "biu" and masked is not None:
-        return np.asarray(array.filled(masked))
-    return np.asarray((array.astype(np.float64) if kind in "biu" else array).filled(np.nan))
-
-
-def on_host(value: Any) -> Any:
-    """Return what a device tensor holds, as NumPy's; anything else as it is."""
-    if not (hasattr(type(value), "asnumpy") or hasattr(type(value), "detach")) or isinstance(value, type):
-        return value
-    array = _read(value)
-    return array[()] if array is not None and array.ndim == 0 else array
-
-
-def _holds_tensors(items: list[Any] | tuple[Any, ...]) -> bool:
-    """Say whether a list, or one within it, holds device tensors or masked arrays, which NumPy alone does not read.
-
-    It looks at types, since lists of floats may be long.
-    """
-    kinds = {type(item) for item in items}
-    if any(
-        hasattr(kind, "asnumpy") or hasattr(kind, "detach") or issubclass(kind, np.ma.MaskedArray) for kind in kinds
-    ):
-        return True
-    return bool(kinds & {list, tuple}) and any(
-        _holds_tensors(item) for item in items if isinstance(item, (list, tuple))
-    )
-
-
-def _read(value: Any) -> npt.NDArray[Any] | None:
-    """Return what the value's own methods give, or None when it has none."""
-    # A device tensor in bfloat16 or float8 is cast before it is read: MindSpore 2.10 with NumPy 2 kills the process
-    # when a bfloat16 tensor is read on the host, and torch refuses both.
-    if any(kind in dtype_name(value) for kind in _NOT_OF_NUMPY) and hasattr(value, "float"):
-        value = value.float()
-    if hasattr(value, "asnumpy"):
-        return np.asarray(value.asnumpy())
-    if hasattr(value, "detach"):
-        value = value.detach()
-        value = value.cpu() if hasattr(value, "cpu") else value
-        for resolve in ("to_dense", "resolve_conj", "resolve_neg"):  # torch's layouts and views that NumPy has not
-            value = getattr(value, resolve)() if hasattr(value, resolve) else value
-        return np.asarray(value.numpy())
-    if hasattr(value, "toarray"):  # scipy's sparse matrices
-        return np.asarray(value.toarray())
-    if hasattr(value, "__array__") or isinstance(value, (list, tuple, np.generic, numbers.Number)):
-        return np.asarray(value)
-    if hasattr(value, "numpy"):
-        return np.asarray(value.numpy())
-    if hasattr(value, "item"):
-        return np.asarray(value.item())
-    if hasattr(value, "__array_interface__") or hasattr(value, "__buffer__") or hasattr(value, "__len__"):
-        return np.asarray(value)
-    return None
+def _of_objects(array: npt.NDArray[Any], value: Any, tag: str) -> npt.NDArray[Any]:
+    """Return Decimals, Fractions, and numbers in a column of mixed types, as an array; refuse the rest by name."""
+    try:
+        items = [_single(item, tag) for item in array.reshape(-1)]
+    except ValueError as exc:  # arrays of several numbers
+        raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want an array of single numbers") from exc
+    whole = bool(items) and all(isinstance(item, (int, np.integer, np.bool_)) for item in items)
+    plain = np.array(items) if whole else array
+    if plain.dtype.kind == "O":
+        plain = np.array([_to_float(item, tag) for item in items], np.float64)
+    return plain.reshape(array.shape)
 
 
 def as_number(value: Any, tag: str) -> float:

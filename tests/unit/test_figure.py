@@ -47,6 +47,14 @@ def test_figures_of_different_size_are_closed_and_refused_by_tag():
     assert plt.get_fignums() == []
 
 
+def test_a_figure_that_cannot_be_drawn_is_closed_too():
+    wrong = figure()
+    wrong.text(0, 0, r"$\nothing$")
+    with pytest.raises(ValueError, match=r"^tag 'f': got Figure .*, which matplotlib cannot draw: "):
+        draw("f", [figure(), wrong, figure()], close=True)
+    assert plt.get_fignums() == []
+
+
 def test_a_figure_keeps_its_own_canvas():
     made = figure()
     canvas = made.canvas

@@ -1,0 +1,92 @@
+"""Read what holds numbers, of any framework, onto the host as NumPy's arrays.
+
+Duck typing only: MindSpore, torch, JAX and NumPy values are recognised by their methods, no framework is imported.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tbwriter._summary._words import dtype_name
+
+# What reads as an array, by methods of its own.
+_ARRAY_FORMS = ("asnumpy", "detach", "toarray", "__array__", "numpy", "item")
+_NOT_OF_NUMPY = ("bfloat16", "float8")
+
+
+def on_host(value: Any) -> Any:
+    """Return what a device tensor holds, as NumPy's; anything else as it is."""
+    if not (hasattr(type(value), "asnumpy") or hasattr(type(value), "detach")) or isinstance(value, type):
+        return value
+    array = read(value)
+    return array[()] if array is not None and array.ndim == 0 else array
+
+
+def read(value: Any) -> npt.NDArray[Any] | None:
+    """Return what the value's own methods give, or None when it has none."""
+    # A device tensor in bfloat16 or float8 is cast before it is read: MindSpore 2.10 with NumPy 2 kills the process
+    # when a bfloat16 tensor is read on the host, and torch refuses both.
+    if any(kind in dtype_name(value) for kind in _NOT_OF_NUMPY) and hasattr(value, "float"):
+        value = value.float()
+    if hasattr(value, "asnumpy"):
+        return np.asarray(value.asnumpy())
+    if hasattr(value, "detach"):
+        value = value.detach()
+        value = value.cpu() if hasattr(value, "cpu") else value
+        value = value.dequantize() if getattr(value, "is_quantized", False) else value
+        for resolve in ("to_dense", "resolve_conj", "resolve_neg"):  # torch's layouts and views that NumPy has not
+            value = getattr(value, resolve)() if hasattr(value, resolve) else value
+        return np.asarray(value.numpy())
+    if hasattr(value, "toarray"):  # scipy's sparse matrices
+        return np.asarray(value.toarray())
+    if hasattr(value, "__array__") or isinstance(value, (list, tuple, np.generic, numbers.Number)):
+        return np.asarray(value)
+    if hasattr(value, "numpy"):
+        return np.asarray(value.numpy())
+    if hasattr(value, "item"):
+        return np.asarray(value.item())
+    if hasattr(value, "__array_interface__") or hasattr(value, "__buffer__") or hasattr(value, "__len__"):
+        return np.asarray(value)
+    return None
+
+
+def is_collection(value: Any) -> bool:
+    """Say whether a value is no array but holds items, as a deque, a view of a dict or torch's ParameterList does."""
+    kind = type(value)
+    if kind in (list, tuple, range) or not (hasattr(kind, "__len__") and hasattr(kind, "__iter__")):
+        return False
+    if isinstance(value, Mapping) or any(hasattr(kind, name) for name in (*_ARRAY_FORMS, "__array_interface__")):
+        return False
+    try:
+        memoryview(value)
+    except TypeError:
+        return True
+    return False
+
+
+def holds_tensors(items: list[Any] | tuple[Any, ...]) -> bool:
+    """Say whether a list, or one within it, holds device tensors or masked arrays, which NumPy alone does not read.
+
+    It looks at types, since lists of floats may be long.
+    """
+    kinds = {type(item) for item in items}
+    if any(
+        hasattr(kind, "asnumpy") or hasattr(kind, "detach") or issubclass(kind, np.ma.MaskedArray) for kind in kinds
+    ):
+        return True
+    return bool(kinds & {list, tuple}) and any(holds_tensors(item) for item in items if isinstance(item, (list, tuple)))
+
+
+def unmasked(array: Any, masked: int | None) -> npt.NDArray[Any]:
+    """Return a masked array as a plain one, as `as_array` says, objects too; of other dtypes, which it refuses, all."""
+    kind = array.dtype.kind
+    if kind not in "biufcO" or not np.ma.is_masked(array):
+        return np.asarray(array.data)
+    if kind in "biu" and masked is not None:
+        return np.asarray(array.filled(masked))
+    return np.asarray((array.astype(np.float64) if kind in "biu" else array).filled(np.nan))
