@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tbwriter._summary._words import dtype_name
 
 # What reads as an array, by methods of its own.
-_ARRAY_FORMS = ("asnumpy", "detach", "toarray", "__array__", "numpy", "item")
+_ARRAY_FORMS = ("asnumpy", "detach", "toarray", "to_dense", "todense", "__array__", "numpy", "item")
 _NOT_OF_NUMPY = ("bfloat16", "float8")
 
 
@@ -44,6 +44,9 @@ def read(value: Any) -> npt.NDArray[Any] | None:
         return np.asarray(value.numpy())
     if hasattr(value, "toarray"):  # scipy's sparse matrices
         return np.asarray(value.toarray())
+    for dense in ("to_dense", "todense"):  # MindSpore's and JAX's
+        if hasattr(value, dense):
+            return read(getattr(value, dense)())
     if hasattr(value, "__array__") or isinstance(value, (list, tuple, np.generic, numbers.Number)):
         return np.asarray(value)
     if hasattr(value, "numpy"):

@@ -67,23 +67,24 @@ def arrange(tag: str, value: Any, dataformats: str, wanted: str) -> npt.NDArray[
 
 
 def _of_pillow(value: Any, tag: str) -> Any:
-    """Return a picture of Pillow, or a list of them, so that the numbers in it are colours; anything else as it is.
+    """Return a picture of Pillow, or a list with some, as arrays whose numbers are colours; anything else as it is.
 
     Raises:
-        TypeError: Pillow knows no way from its colours to red, green and blue.
+        TypeError: Pillow cannot read it, or knows no way from its colours to red, green and blue.
     """
     pillow = sys.modules.get("PIL.Image")  # whoever has a picture of Pillow has imported it
     if pillow is None:
         return value
-    if isinstance(value, (list, tuple)):
-        return [_of_pillow(one, tag) for one in value] if any(isinstance(one, pillow.Image) for one in value) else value
-    if not isinstance(value, pillow.Image) or value.mode in _MODES_OF_PLAIN_COLOURS or value.mode.startswith("I;"):
+    if isinstance(value, (list, tuple)) and any(isinstance(one, pillow.Image) for one in value):
+        return [_of_pillow(one, tag) for one in value]
+    if not isinstance(value, pillow.Image):
         return value
+    is_plain = value.mode in _MODES_OF_PLAIN_COLOURS or value.mode.startswith("I;")
     is_transparent = value.mode in ("LA", "La", "PA", "RGBa") or "transparency" in value.info
     try:
-        return value.convert("RGBA" if is_transparent else "RGB")
+        return np.asarray(value if is_plain else value.convert("RGBA" if is_transparent else "RGB"))
     except Exception as exc:  # a file that is damaged, or colours that Pillow does not turn
-        raise TypeError(f"tag {shown(tag)}: got {describe(value)}, which has no form in RGB: {exc}") from exc
+        raise TypeError(f"tag {shown(tag)}: got {describe(value)}, which Pillow cannot read as RGB: {exc}") from exc
 
 
 def pixels(image: npt.NDArray[Any]) -> Pixels:

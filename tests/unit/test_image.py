@@ -251,10 +251,11 @@ def test_a_picture_of_pillow_keeps_its_transparency(mode):
     assert (shown[..., 3] == 0).all()
 
 
-def test_a_picture_of_pillow_whose_file_is_damaged_is_refused_by_tag():
+@pytest.mark.parametrize("mode", ["L", "P"])
+def test_a_picture_of_pillow_whose_file_is_damaged_is_refused_by_tag(mode):
     out = io.BytesIO()
-    Image.fromarray(RNG.integers(0, 256, (50, 70), dtype=np.uint8)).convert("P").save(out, "PNG")
-    with pytest.raises(TypeError, match=r"^tag 'img': got PngImageFile .*, which has no form in RGB: "):
+    Image.fromarray(RNG.integers(0, 256, (50, 70), dtype=np.uint8)).convert(mode).save(out, "PNG")
+    with pytest.raises(TypeError, match=r"^tag 'img': got PngImageFile .*, which Pillow cannot read as RGB: "):
         image(Image.open(io.BytesIO(out.getvalue()[:-1000])))
 
 

@@ -519,6 +519,8 @@ ARRAYS = [
     (duck.RequiresGrad([1.5, 2.5]), [1.5, 2.5]),
     (duck.ArrayForm([1.5, 2.5]), [1.5, 2.5]),
     (duck.NumpyForm([1.5, 2.5]), [1.5, 2.5]),
+    (duck.Sparse([1.5, 0.0]), [1.5, 0.0]),
+    (duck.Sparse([1.5, 0.0], "todense"), [1.5, 0.0]),
     ([duck.Asnumpy(1.5), duck.Asnumpy(2.5)], [1.5, 2.5]),
     ([duck.RequiresGrad(1.5), duck.RequiresGrad(2.5)], [1.5, 2.5]),
     ([duck.ArrayForm(1.5), duck.ArrayForm(2.5)], [1.5, 2.5]),
