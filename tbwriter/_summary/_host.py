@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tbwriter._summary._words import dtype_name
+from tbwriter._summary._words import describe, dtype_name
 
 # What reads as an array, by methods of its own.
 _ARRAY_FORMS = ("asnumpy", "detach", "toarray", "to_dense", "todense", "__array__", "numpy", "item")
@@ -25,6 +25,28 @@ def on_host(value: Any) -> Any:
         return value
     array = read(value)
     return array[()] if array is not None and array.ndim == 0 else array
+
+
+def printable(value: Any) -> Any:
+    """Return lists, tuples and dicts with Python's numbers in place of NumPy's and of tensors of rank 0.
+
+    Larger tensors become words. Printing them would read them, and MindSpore 2.10 with NumPy 2 dies of reading a
+    bfloat16 one.
+
+    Raises:
+        RecursionError: it holds itself.
+    """
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return kind(map(printable, value))
+    if kind is dict:
+        return {printable(key): printable(one) for key, one in value.items()}
+    held = on_host(value)
+    if held is not value and not isinstance(held, np.generic):
+        return describe(value)
+    if isinstance(held, np.floating):
+        return float(str(held))  # as few digits as tell it from its neighbours, as NumPy prints it
+    return held.item() if isinstance(held, (np.bool_, np.integer, np.str_)) else held
 
 
 def read(value: Any) -> npt.NDArray[Any] | None:

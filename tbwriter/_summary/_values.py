@@ -5,6 +5,7 @@ Duck typing only: MindSpore, torch, JAX and NumPy values are recognised by their
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 import operator
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tbwriter._logger import get_logger
-from tbwriter._summary._host import holds_tensors, is_collection, on_host, read, unmasked
+from tbwriter._summary._host import holds_tensors, is_collection, on_host, printable, read, unmasked
 from tbwriter._summary._words import describe, shown
 
 _log = get_logger(__name__)
@@ -31,7 +32,9 @@ _NEVER_NUMBERS = (str, bytes, bytearray, dict, set, frozenset, np.timedelta64, n
 
 
 def text_of(value: object, what: str) -> str:
-    """Return anything as text, a tensor of rank 0 as its number's; what has no UTF-8 form in it is replaced.
+    """Return anything as text, a tensor of rank 0 as its number's, in lists and dicts too.
+
+    What has no UTF-8 form in it is replaced.
 
     Raises:
         TypeError: it cannot be turned into text.
@@ -39,6 +42,9 @@ def text_of(value: object, what: str) -> str:
     try:
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace")
+        if type(value) in (list, tuple, dict):
+            with contextlib.suppress(RecursionError):  # Python prints what holds itself all the same
+                value = printable(value)
         value = on_host(value)
         text = str.__str__(value) if isinstance(value, str) else str(value)
     except Exception as exc:  # whatever a foreign __str__ raises, or an int of more digits than Python prints
