@@ -148,7 +148,8 @@ class MediaMethods(Adding):
             tag: as in `add_scalar`; of an image or a video.
             vid_tensor: an array or tensor with 1, 3 or 4 channels; numbers as in `add_image`.
             global_step: as in `add_scalar`.
-            fps: frames a second; a GIF counts in hundredths of a second, up to 655 s, and browsers show at most 50.
+            fps: frames a second; a GIF counts in hundredths of a second, up to 655 s for a picture that stands still,
+                and browsers show at most 50.
             walltime: as in `add_scalar`.
             dataformats: which dimension is which: an order of N, T (time), C, H and W; N and C may be missing.
             copy: as in `add_histogram`.
