@@ -50,7 +50,7 @@ class Audio:
             told: the tags that were told of clipping.
 
         Raises:
-            TypeError: no array of real numbers. ValueError: another shape, no frames, or no rate.
+            TypeError: no array of real numbers. ValueError: another shape, no frames, 2 GiB and more, or no rate.
         """
         array = as_array(sound, tag, masked=_SILENT_UINT8 if dtype_name(sound) == "uint8" else 0)
         rate = as_argument(sample_rate, tag, "sample_rate")
@@ -66,6 +66,7 @@ class Audio:
             raise ValueError(
                 f"tag {shown(tag)}: got {describe(sound)}, want shape (frames,) or (frames, 1 or 2 channels)"
             )
+        _event.check_size(tag, sound, 2 * samples.size)
         return cls(tag, np.array(samples) if copy else samples, int(rate), told)
 
     @property
