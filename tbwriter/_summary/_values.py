@@ -53,13 +53,16 @@ def text_of(value: object, what: str) -> str:
 
 
 def items_of(value: Any, what: str, want: str) -> list[Any]:
-    """Return a list, an array or a tensor of rank 1 or more as a list.
+    """Return a list, an array or a tensor of rank 1 or more as a list; a table of pandas as one of its rows.
 
     Raises:
         TypeError: it has no items.
     """
     try:
-        return list(on_host(value))
+        value = on_host(value)
+        if hasattr(type(value), "__array__") and not isinstance(value, np.ndarray):
+            value = np.asarray(value)  # pandas itself goes through a table by its columns' names
+        return list(value)
     except Exception as exc:  # whatever a foreign __iter__ raises
         raise TypeError(f"{what} must be {want}, got {describe(value)}") from exc
 

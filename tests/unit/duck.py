@@ -106,6 +106,16 @@ class ArrayForm:
         return float(self._host)
 
 
+class Table(ArrayForm):
+    """A DataFrame of pandas: an array of its rows, but what goes through it meets its columns' names."""
+
+    def __len__(self):
+        return len(self._host)
+
+    def __iter__(self):
+        return iter("abcdefgh"[: self._host.shape[1]])
+
+
 class Sparse:
     """A COOTensor of MindSpore, or of JAX, where the method is called `todense`."""
 
