@@ -6,6 +6,7 @@ Duck typing only: MindSpore, torch, JAX and NumPy values are recognised by their
 from __future__ import annotations
 
 import numbers
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -100,11 +101,18 @@ def holds_tensors(items: list[Any] | tuple[Any, ...]) -> bool:
     It looks at types, since lists of floats may be long.
     """
     kinds = {type(item) for item in items}
-    if any(
-        hasattr(kind, "asnumpy") or hasattr(kind, "detach") or issubclass(kind, np.ma.MaskedArray) for kind in kinds
-    ):
+    if any(hasattr(kind, "asnumpy") or hasattr(kind, "detach") or is_masked(kind) for kind in kinds):
         return True
     return bool(kinds & {list, tuple}) and any(holds_tensors(item) for item in items if isinstance(item, (list, tuple)))
+
+
+def is_masked(kind: type) -> bool:
+    """Say whether a type is one of NumPy's masked arrays.
+
+    Without loading them, as NumPy 2 does when they are first asked for: that takes 15 ms.
+    """
+    masked = sys.modules.get("numpy.ma")
+    return masked is not None and issubclass(kind, masked.MaskedArray)
 
 
 def unmasked(array: Any, masked: int | None) -> npt.NDArray[Any]:

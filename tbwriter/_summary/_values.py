@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tbwriter._logger import get_logger
-from tbwriter._summary._host import holds_tensors, is_collection, on_host, printable, read, unmasked
+from tbwriter._summary._host import holds_tensors, is_collection, is_masked, on_host, printable, read, unmasked
 from tbwriter._summary._words import describe, shown
 
 _log = get_logger(__name__)
@@ -99,7 +99,7 @@ def as_array(value: Any, tag: str, *, masked: int | None = None, complex_too: bo
 
 
 def _to_numpy(value: Any, tag: str, *, masked: int | None = None) -> npt.NDArray[Any]:
-    if isinstance(value, np.ma.MaskedArray):
+    if is_masked(type(value)):
         return unmasked(value, masked)
     if isinstance(value, np.ndarray):
         return value
