@@ -293,6 +293,15 @@ class FileWriter(EventMethods):
         """What torch's FileWriter keeps below itself: this one, as it takes raw Events too."""
         return self
 
+    def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
+        """Add a graph as torch's converter returns it: a GraphDef and what is known of its run, which is left out."""
+        graph = graph_profile[0] if isinstance(graph_profile, (tuple, list)) and graph_profile else graph_profile
+        self._writer._add_graph_def(graph, "graph_profile must be a GraphDef, or a pair with one", walltime)
+
+    def add_onnx_graph(self, graph: Any, walltime: float | None = None) -> None:
+        """Add a GraphDef."""
+        self._writer._add_graph_def(graph, "graph must be a GraphDef, serialised or not", walltime)
+
     def get_logdir(self) -> str:
         """Return the directory, as an absolute path or a URL."""
         return SummaryWriter.get_logdir(self._writer)
