@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from tbwriter._summary._words import describe, dtype_name
 
-# What reads as an array, by methods of its own.
-_ARRAY_FORMS = ("asnumpy", "detach", "toarray", "to_dense", "todense", "__array__", "numpy", "item")
 _NOT_OF_NUMPY = ("bfloat16", "float8")
 
 
@@ -76,23 +74,21 @@ def read(value: Any) -> npt.NDArray[Any] | None:
         return np.asarray(value.numpy())
     if hasattr(value, "item"):
         return np.asarray(value.item())
-    if hasattr(value, "__array_interface__") or hasattr(value, "__buffer__") or hasattr(value, "__len__"):
-        return np.asarray(value)
-    return None
+    return np.asarray(value) if hasattr(value, "__array_interface__") or _is_buffer(value) else None
 
 
-def is_collection(value: Any) -> bool:
-    """Say whether a value is no array but holds items, as a deque, a view of a dict or torch's ParameterList does."""
-    kind = type(value)
-    if kind in (list, tuple, range) or not (hasattr(kind, "__len__") and hasattr(kind, "__iter__")):
-        return False
-    if isinstance(value, Mapping) or any(hasattr(kind, name) for name in (*_ARRAY_FORMS, "__array_interface__")):
-        return False
+def _is_buffer(value: Any) -> bool:
     try:
         memoryview(value)
     except TypeError:
-        return True
-    return False
+        return False
+    return True
+
+
+def is_collection(value: Any) -> bool:
+    """Say whether a value that `read` does not know holds items: a deque, a view of a dict, torch's ParameterList."""
+    kind = type(value)
+    return hasattr(kind, "__len__") and hasattr(kind, "__iter__") and not isinstance(value, Mapping)
 
 
 def holds_tensors(items: list[Any] | tuple[Any, ...]) -> bool:

@@ -106,11 +106,11 @@ def _to_numpy(value: Any, tag: str, *, masked: int | None = None) -> npt.NDArray
     if value is None or isinstance(value, _NEVER_NUMBERS):
         raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want numbers")
     try:
-        if is_collection(value):
-            value = [*value]
         if isinstance(value, (list, tuple)) and holds_tensors(value):
             return np.array([_to_numpy(item, tag, masked=masked) for item in value])
         array = read(value)
+        if array is None and is_collection(value):
+            return _to_numpy([*value], tag, masked=masked)
     except Exception as exc:
         raise TypeError(f"tag {shown(tag)}: {describe(value)} cannot be read as an array: {exc}") from exc
     if array is None:
