@@ -49,7 +49,14 @@ def test_another_form_is_refused(layout):
         check_layout(layout)
 
 
-@pytest.mark.parametrize("kind", ["multiline", "Bars", None])
+@pytest.mark.parametrize("kind", ["Multiline", "MultiLine", "multiline", "Margin", "margin"])
+def test_a_kind_may_be_spelt_in_any_case(kind):
+    """Layouts written for torch say "MultiLine" too (pytorch#20579): it takes all but "Margin" for lines."""
+    tags = ["a", "b", "c"]
+    assert check_layout({"c": {"t": [kind, tags]}}) == {"c": {"t": (kind.capitalize(), tuple(tags))}}
+
+
+@pytest.mark.parametrize("kind", ["Bars", "", "Multi line", None, 7])
 def test_another_kind_of_chart_is_refused(kind):
     with pytest.raises(ValueError, match=r"^layout: chart 't': want 'Multiline' or 'Margin', got "):
         check_layout({"c": {"t": [kind, ["a"]]}})
