@@ -88,7 +88,8 @@ def _is_buffer(value: Any) -> bool:
 def is_collection(value: Any) -> bool:
     """Say whether a value that `read` does not know holds items: a deque, a view of a dict, torch's ParameterList."""
     kind = type(value)
-    return hasattr(kind, "__len__") and hasattr(kind, "__iter__") and not isinstance(value, Mapping)
+    has_items = hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")
+    return has_items and hasattr(kind, "__len__") and not isinstance(value, Mapping)
 
 
 def holds_tensors(items: list[Any] | tuple[Any, ...]) -> bool:

@@ -116,6 +116,19 @@ class Table(ArrayForm):
         return iter("abcdefgh"[: self._host.shape[1]])
 
 
+class Indexed:
+    """Python's oldest sequence: a length, and items by their numbers."""
+
+    def __init__(self, items):
+        self._items = items
+
+    def __len__(self):
+        return len(self._items)
+
+    def __getitem__(self, index):
+        return self._items[index]
+
+
 class Sparse:
     """A COOTensor of MindSpore, or of JAX, where the method is called `todense`."""
 

@@ -531,6 +531,7 @@ ARRAYS = [
     (np.array([], object), []),
     (np.ma.array([Decimal("1.5"), 2], mask=[False, True], dtype=object), [1.5, pytest.approx(math.nan, nan_ok=True)]),
     (deque([1, 2]), [1, 2]),
+    (duck.Indexed([1.5, duck.Asnumpy(2.5)]), [1.5, 2.5]),
     (deque([duck.RequiresGrad(1.5), duck.Asnumpy(2.5)]), [1.5, 2.5]),
     ({"a": duck.RequiresGrad([1.5]), "b": duck.RequiresGrad([2.5])}.values(), [[1.5], [2.5]]),
     (array.array("f", [1.5, 2.5]), [1.5, 2.5]),
