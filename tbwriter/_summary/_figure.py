@@ -51,12 +51,16 @@ def draw(tag: str, figures: Any, *, close: bool) -> Pixels:
 def _draw(tag: str, figure: Any) -> Pixels:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    own = figure.canvas
+    own, dpi = figure.canvas, figure.dpi
+    unscaled = getattr(figure, "_original_dpi", dpi)
     try:
         canvas: Any = FigureCanvasAgg(figure)  # puts itself in the place of the figure's own
+        figure.dpi = unscaled  # a window on a screen of many pixels has raised it
         canvas.draw()
         return np.array(np.asarray(canvas.buffer_rgba())[..., :3])
     except Exception as exc:  # text that is no mathtext, more pixels than matplotlib draws, an artist of the user's
         raise ValueError(f"tag {shown(tag)}: got {describe(figure)}, which matplotlib cannot draw: {exc}") from exc
     finally:
+        figure.dpi = dpi  # before the window is back, which would change its size
         figure.set_canvas(own)
+        figure._original_dpi = unscaled  # the other canvas took the raised one for it

@@ -62,6 +62,15 @@ def test_a_figure_keeps_its_own_canvas():
     assert made.canvas is canvas
 
 
+def test_a_window_on_a_screen_of_many_pixels_keeps_its_size_and_is_drawn_in_the_figures_own():
+    made = figure()
+    made.canvas._set_device_pixel_ratio(2)  # as windows of Qt and macOS do
+    assert draw("f", [made, made], close=False).shape == (2, 50, 100, 3)
+    assert (made.dpi, made.canvas.device_pixel_ratio) == (200, 2)
+    made.canvas._set_device_pixel_ratio(1)
+    assert made.dpi == 100
+
+
 def test_a_figure_made_without_pyplot_is_drawn():
     assert draw("f", Figure(figsize=(1, 1), dpi=50), close=True).shape == (1, 50, 50, 3)
 
