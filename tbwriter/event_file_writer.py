@@ -94,3 +94,6 @@ class EventFileWriter(EventMethods, Storing):
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __getstate__(self) -> tuple[Settings, dict[str, Any]]:
+        return self._state(EventFileWriter)

@@ -268,6 +268,9 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         self._failed = kind is not None
         self.close()
 
+    def __getstate__(self) -> tuple[Settings, dict[str, Any]]:
+        return self._state(SummaryWriter)
+
     def __repr__(self) -> str:
         return f"SummaryWriter({sinks.without_user(self._settings.url)!r})"
 

@@ -120,14 +120,14 @@ class Storing:
             return WriterStats(self._opening.queued, 0, self._opening.dropped, 0, 0, None, 0.0)
         return self._worker.stats()
 
-    def __getstate__(self) -> tuple[Settings, dict[str, Any]]:
-        """Keep the settings, and what a subclass added: a copy opens a file of its own when something is first added.
+    def _state(self, kind: type[Storing]) -> tuple[Settings, dict[str, Any]]:
+        """Return the settings, and what a subclass of `kind` added: a copy opens a file when something is first added.
 
         That first call is then its construction, and raises SinkError where the constructor would.
         """
         settings = self._settings.for_copy()
-        bare: Storing = object.__new__(type(self))
-        Storing.__setstate__(bare, (settings, {}))
+        bare = kind.__new__(kind)  # not the subclass, which may do more when attributes are set
+        bare.__setstate__((settings, {}))
         return settings, {name: value for name, value in vars(self).items() if name not in vars(bare)}
 
     def __setstate__(self, state: tuple[Settings, dict[str, Any]]) -> None:
