@@ -17,9 +17,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from collections.abc import Callable, Sequence
 
+from tbwriter import _clock as time
 from tbwriter import _live
 from tbwriter._entries import Item, Scalars, pack_floats, size_of, step_of
 from tbwriter._event_file import Shipment

@@ -8,7 +8,6 @@ Over 300 lines: what a file holds, what waits and when the next file begins are 
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tbwriter import _clock as time
 from tbwriter import _record, _summary, sinks
 from tbwriter._entries import Entry, GraphEvent, Pending, Series
 from tbwriter._logger import get_logger

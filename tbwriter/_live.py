@@ -9,11 +9,11 @@ import atexit
 import os
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Iterable
 from typing import Protocol
 
+from tbwriter import _clock as time
 from tbwriter.sinks import Durability
 
 EXIT_SECS = 10.0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-import time
 
+from tbwriter import _clock as time
 from tbwriter._logger import get_logger
 
 _log = get_logger(__name__)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tbwriter import _clock as time
 from tbwriter import _summary, sinks
 from tbwriter._logger import get_logger
 

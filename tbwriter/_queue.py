@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Literal
 
+from tbwriter import _clock as time
 from tbwriter._entries import Item, values_of
 from tbwriter._logger import get_logger
 from tbwriter.errors import QueueFullError

@@ -6,11 +6,11 @@ Over 300 lines: what all three hold, store and lose is one account.
 from __future__ import annotations
 
 import errno
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from tbwriter import _clock as time
 from tbwriter import _summary, sinks
 from tbwriter._entries import SUB_RUN_BYTES, Entry, Item, Points, SubRun
 from tbwriter._event_file import EventFile, Place, Shipment

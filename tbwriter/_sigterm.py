@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from types import FrameType
 from typing import Any
 
+from tbwriter import _clock as time
 from tbwriter import _live
 
 _before: list[Any] = []

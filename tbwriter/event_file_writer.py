@@ -9,18 +9,17 @@ from typing import Any
 
 from tbwriter import sinks
 from tbwriter._entries import Raw, RawSummary, size_of
-from tbwriter._methods import EventMethods
+from tbwriter._methods import EventMethods, Storing
 from tbwriter._settings import CLOSE_SECS, Settings, as_timeout
-from tbwriter._stats import WriterStats
-from tbwriter.errors import WriterClosedError
 
 
-class EventFileWriter(EventMethods):
+class EventFileWriter(EventMethods, Storing):
     """Write raw Events; the interface of torch's and TensorBoard's EventFileWriter.
 
     Events and Summaries are taken as serialised bytes or as messages of any package (TensorBoard's, tensorboardX's,
     TensorFlow's). What they hold is not checked, and nothing is added but the
-    file_version with which a file begins: no metadata, and no SessionLog START.
+    file_version with which a file begins: no metadata, and no SessionLog START. Processes, copies and scripts that run
+    again: as with SummaryWriter.
 
     Args:
         logdir: as `log_dir` of SummaryWriter.
@@ -70,39 +69,23 @@ class EventFileWriter(EventMethods):
             shipper="thread",
             marks_sessions=False,
         )
-        self._url = settings.url
         self._settings = settings
-        self._closed = False
-        self._worker = settings.open(owner=self)
+        self._open_unless_run_again()
 
     def get_logdir(self) -> str:
         """Return the directory, as an absolute path or a URL."""
-        return self._url
+        return self._settings.url
 
     def _put_raw(self, raw: Raw | RawSummary) -> None:
-        try:
-            self._worker.put(raw, size_of(raw))
-        except WriterClosedError:
-            if self._closed or not self._settings.can_open:
-                raise
-            # As with SummaryWriter: the exit of the process closed it, or the collector, before its last values came.
-            self._worker.finish_closing(CLOSE_SECS)
-            self._worker = self._settings.open(owner=self)
-            self._worker.put(raw, size_of(raw))
+        self._put(raw, size_of(raw))
 
     def flush(self, timeout: float | None = None) -> bool:
         """As `SummaryWriter.flush`."""
-        return self._worker.flush(None, as_timeout(timeout))
+        return self._flush_at(None, timeout)
 
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """As `SummaryWriter.close`."""
-        seconds = as_timeout(timeout)
-        self._closed = True
-        self._worker.close(CLOSE_SECS if seconds is None else seconds)
-
-    def stats(self) -> WriterStats:
-        """As `SummaryWriter.stats`."""
-        return self._worker.stats()
+        self._close_within(as_timeout(timeout))
 
     def __enter__(self) -> EventFileWriter:
         return self
@@ -111,3 +94,6 @@ class EventFileWriter(EventMethods):
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __getstate__(self) -> tuple[Settings, dict[str, Any]]:
+        return self._state(EventFileWriter)

@@ -15,11 +15,10 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
-from tbwriter import _live, _summary, sinks
+from tbwriter import _summary, sinks
 from tbwriter._entries import Raw, RawSummary, size_of
 from tbwriter._logger import get_logger
 from tbwriter._methods import (
-    UNOPENED,
     ArrayMethods,
     ChartMethods,
     EventMethods,
@@ -29,7 +28,6 @@ from tbwriter._methods import (
 )
 from tbwriter._queue import OnFull
 from tbwriter._settings import CLOSE_SECS, Settings, as_timeout, directory
-from tbwriter._stats import WriterStats
 from tbwriter.errors import WriterClosedError
 from tbwriter.reader import points_of
 
@@ -146,13 +144,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             spool_dir=spool_dir,
             shipper=shipper,
         )
-        runs_again = _live.runs_script_again()
-        if runs_again:
-            self._settings = self._settings.for_copy()
-        self._begin_anew()
-        # A file of its own would be the newest, for which TensorBoard's Python reader leaves the one of the script.
-        if write_to_disk and not runs_again:
-            self._begin(self._open_worker())
+        self._open_unless_run_again()
 
     # -- the writer itself
 
@@ -181,10 +173,6 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         """Wait until all that was added before survives a failure of the machine; see `flush`."""
         return self._flush_at(sinks.Durability.REMOTE, timeout)
 
-    def _flush_at(self, level: sinks.Durability | None, timeout: float | None) -> bool:
-        timeout = as_timeout(timeout)
-        return self._opening.is_over if self._worker is None else self._worker.flush(level, timeout)
-
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """Store what is left and close the file; idempotent. Later `add_*` raise WriterClosedError.
 
@@ -194,15 +182,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         """
         seconds = as_timeout(timeout)
         self._end_trial()
-        self._closed = True
-        if self._worker is None:
-            self._queue = UNOPENED  # where everything is refused
-            lost = self._opening.give_up()
-            if lost:
-                where = sinks.without_user(self._settings.url)
-                _log.error("%s: closed with %d values not stored: no event file could be created", where, lost)
-        else:
-            self._worker.close(CLOSE_SECS if seconds is None else seconds)
+        self._close_within(seconds)
 
     def export_scalars_to_json(self, path: str | os.PathLike[str]) -> None:
         """Write what `add_scalars` stored into a JSON file, as tensorboardX does; read back, not kept in memory.
@@ -227,12 +207,6 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         }
         with open(path, "w", encoding="utf-8") as file:
             json.dump(curves, file, allow_nan=False)
-
-    def stats(self) -> WriterStats:
-        """Return the writer's counters."""
-        if self._worker is None:
-            return WriterStats(self._opening.queued, 0, self._opening.dropped, 0, 0, None, 0.0)
-        return self._worker.stats()
 
     def get_logdir(self) -> str:
         """Return the directory, as an absolute path or a URL."""
@@ -294,23 +268,11 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         self._failed = kind is not None
         self.close()
 
+    def __getstate__(self) -> tuple[Settings, dict[str, Any]]:
+        return self._state(SummaryWriter)
+
     def __repr__(self) -> str:
         return f"SummaryWriter({sinks.without_user(self._settings.url)!r})"
-
-    def __getstate__(self) -> tuple[Settings, dict[str, Any]]:
-        """Keep the settings, and what a subclass added: a copy opens a file of its own when something is first added.
-
-        That first call is then its construction, and raises SinkError where the constructor would.
-        """
-        settings = self._settings.for_copy()
-        bare = SummaryWriter.__new__(SummaryWriter)
-        bare.__setstate__((settings, {}))
-        return settings, {name: value for name, value in vars(self).items() if name not in vars(bare)}
-
-    def __setstate__(self, state: tuple[Settings, dict[str, Any]]) -> None:
-        self._settings, added = state
-        self._begin_anew()
-        vars(self).update(added)
 
 
 class FileWriter(EventMethods):
@@ -333,6 +295,15 @@ class FileWriter(EventMethods):
     def event_writer(self) -> FileWriter:
         """What torch's FileWriter keeps below itself: this one, as it takes raw Events too."""
         return self
+
+    def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
+        """Add a graph as torch's converter returns it: a GraphDef and what is known of its run, which is left out."""
+        graph = graph_profile[0] if isinstance(graph_profile, (tuple, list)) and graph_profile else graph_profile
+        self._writer._add_graph_def(graph, "graph_profile must be a GraphDef, or a pair with one", walltime)
+
+    def add_onnx_graph(self, graph: Any, walltime: float | None = None) -> None:
+        """Add a GraphDef."""
+        self._writer._add_graph_def(graph, "graph must be a GraphDef, serialised or not", walltime)
 
     def get_logdir(self) -> str:
         """Return the directory, as an absolute path or a URL."""

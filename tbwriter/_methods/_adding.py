@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import struct
 import time
-from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tbwriter import _live, _summary
-from tbwriter._async import Worker
+from tbwriter import _summary
 from tbwriter._entries import Item, Pending, size_of
-from tbwriter._methods._opening import Opening
-from tbwriter._queue import EntryQueue
-from tbwriter._settings import CLOSE_SECS, Settings
+from tbwriter._methods._storing import Storing
 from tbwriter._wall_times import Given
-from tbwriter.errors import QueueFullError, SinkError, WriterClosedError
+from tbwriter.errors import QueueFullError, SinkError
 
 
 def wall_time_of(walltime: float | None, tag: str) -> float:
@@ -44,13 +40,11 @@ class NothingKnown(dict[str, None]):
         pass
 
 
-class Adding:
+class Adding(Storing):
     """A writer without methods to add anything."""
 
-    _settings: Settings
-
     def _begin_anew(self) -> None:
-        """Begin as a writer that has added nothing; also in a copy that was pickled."""
+        super()._begin_anew()
         self._kinds: dict[str, str] = {}  # stored tag -> kind
         self._plain: dict[str, None] = {}  # tags of scalars that need no second look
         self._groups: dict[tuple[str, ...], Group] = {}  # tags, all plain, that came together in add_metrics
@@ -61,20 +55,6 @@ class Adding:
         self._default_walltime: float | None = None
         limit = self._settings.max_tag_bytes
         self._budget = None if limit is None else _summary.Budget(limit)
-        self._closed = False
-        self._opening = self._new_opening()
-        self._worker: Worker | None = None
-        self._queue = UNOPENED if self._settings.write_to_disk else _NOWHERE
-
-    def _new_opening(self) -> Opening:
-        return Opening(self._settings.max_entries, self._settings.max_queue_bytes)
-
-    def _open_worker(self) -> Worker:
-        return self._settings.open(owner=self)
-
-    def _begin(self, worker: Worker) -> None:
-        self._worker = worker
-        self._queue = worker.queue
 
     def _step_of(self, step: Any, tag: str) -> int:
         return _summary.as_step(self._default_step if step is None else step, tag)
@@ -140,72 +120,3 @@ class Adding:
                 errors.append(exc)
         if errors:
             raise errors[0]
-
-    def _check_open(self) -> None:
-        """Raise WriterClosedError after `close`, for what may turn out to hold nothing to put."""
-        if self._closed:
-            raise WriterClosedError
-
-    def _put(self, item: Item, size: int = 0, values: int = 1) -> None:
-        worker = self._worker
-        if worker is not None:
-            try:
-                worker.put(item, size, values)
-            except WriterClosedError:
-                if self._closed or not self._settings.can_open:
-                    raise
-                self._leave(worker)
-            else:
-                return
-        self._put_unopened(item, size, values)
-
-    def _leave(self, worker: Worker) -> None:
-        """Open a file anew with what is added next: `worker` was closed, and not by `close`.
-
-        The exit of the process closes writers, and the collector those that it finds forgotten, before it calls the
-        `__del__` of what belongs to them. Exit handlers and a `__del__` that come later may still have values to add.
-        """
-        worker.finish_closing(CLOSE_SECS)  # readers go from file to file and not back
-        if self._worker is worker:
-            self._settings = self._settings.for_copy()
-            self._opening = self._new_opening()
-            self._worker, self._queue = None, UNOPENED
-
-    def _put_unopened(self, item: Item, size: int, values: int) -> None:
-        if self._worker is None:
-            if self._closed:
-                raise WriterClosedError
-            if not self._settings.write_to_disk:
-                return
-            if _live.others_stand_still():  # one of them may be at it
-                raise WriterClosedError
-            self._opening.put((item, size, values), self._open_worker, self._begin)
-            if _live.exit_began():
-                self._opening.wait(_live.late_secs())
-            if self._closed and self._worker is not None:
-                self._worker.start_closing(CLOSE_SECS)  # what closed it found nothing to close
-            return
-        self._worker.put(item, size, values)
-
-
-def _unopened() -> EntryQueue:
-    """Return the queue of a writer without a worker: everything goes through `_put`."""
-    queue = EntryQueue(
-        max_entries=1, max_bytes=1, on_full="drop", block_secs=0.0, wake=lambda: None, gate=lambda: False
-    )
-    queue.watch()
-    return queue
-
-
-def _nowhere() -> EntryQueue:
-    """Return the queue of a writer that stores nothing: it never fills, so that scalars take the short path."""
-    queue = EntryQueue(
-        max_entries=2, max_bytes=1 << 20, on_full="drop", block_secs=0.0, wake=lambda: None, gate=lambda: False
-    )
-    queue.entries = deque(maxlen=0)
-    return queue
-
-
-UNOPENED = _unopened()
-"""Where a writer puts things before it has a worker, and after its end where it never had one."""
-_NOWHERE = _nowhere()

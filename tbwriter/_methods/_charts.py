@@ -267,8 +267,8 @@ class ChartMethods(ScalarMethods):
         Several calls add up; a chart of the same category and title is replaced.
 
         Args:
-            layout: {category: {title: ["Multiline", tags]}}, or ["Margin", [value, lower, upper]]. Tags of a
-                multiline chart are regular expressions that match from the start of a tag.
+            layout: {category: {title: ["Multiline", tags]}}, or ["Margin", [value, lower, upper]], both words in any
+                case. Tags of a multiline chart are regular expressions that match from the start of a tag.
 
         Raises:
             TypeError, ValueError: another form. WriterClosedError: after `close`.

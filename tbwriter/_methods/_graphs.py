@@ -35,17 +35,8 @@ class GraphMethods(Adding):
             TypeError: no graph. ValueError: bytes that are no GraphDef. RuntimeError: a module that torch cannot trace.
             ImportError: torch's converter needs TensorBoard. WriterClosedError: after `close`.
         """
-        if isinstance(model, (bytes, bytearray)):
-            data = bytes(model)
-        elif getattr(getattr(model, "DESCRIPTOR", None), "name", "") == "GraphDef" and not isinstance(model, type):
-            data = model.SerializeToString()
-        elif _is_of_torch(model):
-            data = _traced(model, input_to_model, verbose, use_strict_trace)
-        else:
-            raise TypeError(
-                f"model must be a GraphDef, serialised or not, or a torch module, got {_summary.describe(model)}"
-            )
-        self._add_graph(_summary.Graph.of(data))
+        data = _traced(model, input_to_model, verbose, use_strict_trace) if _is_of_torch(model) else model
+        self._add_graph_def(data, "model must be a GraphDef, serialised or not, or a torch module")
 
     def add_onnx_graph(self, prototxt: Any = None, *, onnx_model_file: Any = None) -> None:
         """Add the graph of an ONNX model.
@@ -74,8 +65,17 @@ class GraphMethods(Adding):
             )
         self._add_graph(_summary.Graph.of_onnx(graph))
 
-    def _add_graph(self, graph: _summary.Graph) -> None:
-        event = GraphEvent(graph, self._step_of(None, "graph"), self._wall_time(None, "graph"))
+    def _add_graph_def(self, graph: Any, wanted: str, walltime: float | None = None) -> None:
+        if isinstance(graph, (bytes, bytearray)):
+            data = bytes(graph)
+        elif getattr(getattr(graph, "DESCRIPTOR", None), "name", "") == "GraphDef" and not isinstance(graph, type):
+            data = graph.SerializeToString()
+        else:
+            raise TypeError(f"{wanted}, got {_summary.describe(graph)}")
+        self._add_graph(_summary.Graph.of(data), walltime)
+
+    def _add_graph(self, graph: _summary.Graph, walltime: float | None = None) -> None:
+        event = GraphEvent(graph, self._step_of(None, "graph"), self._wall_time(walltime, "graph"))
         self._put(event, size_of(event))
 
     def add_embedding(

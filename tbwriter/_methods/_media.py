@@ -26,7 +26,8 @@ class MediaMethods(Adding):
         Args:
             tag: as in `add_scalar`.
             img_tensor: an array or tensor with 1, 3 or 4 channels. uint8 as it is; floats from 0 to 1, clipped, NaN
-                black; other integers clipped to 0 to 255; bool black and white. What a masked array hides is black.
+                black; other integers clipped to 0 to 255; bool black and white. What a masked array hides is black. Or
+                a picture of Pillow, in any mode, whose dimensions are HW or HWC.
             global_step: as in `add_scalar`.
             walltime: as in `add_scalar`.
             dataformats: which dimension is which: an order of C, H and W, or of H and W; with N, a batch as in
@@ -147,7 +148,8 @@ class MediaMethods(Adding):
             tag: as in `add_scalar`; of an image or a video.
             vid_tensor: an array or tensor with 1, 3 or 4 channels; numbers as in `add_image`.
             global_step: as in `add_scalar`.
-            fps: frames a second; a GIF counts in hundredths of a second, up to 655 s, and browsers show at most 50.
+            fps: frames a second; a GIF counts in hundredths of a second, up to 655 s for a picture that stands still,
+                and browsers show at most 50.
             walltime: as in `add_scalar`.
             dataformats: which dimension is which: an order of N, T (time), C, H and W; N and C may be missing.
             copy: as in `add_histogram`.
@@ -174,9 +176,9 @@ class MediaMethods(Adding):
 
         Args:
             tag: as in `add_scalar`.
-            snd_tensor: of shape (frames,), (frames, channels) or (channels, frames), 1 or 2 channels. Floats from -1
-                to 1, clipped, NaN silent; int8, uint8, int16 and int32 over their whole range; other integers as
-                16-bit samples. What a masked array hides is silent.
+            snd_tensor: of shape (frames,), (frames, channels) or (channels, frames), 1 or 2 channels; or a batch of
+                one of these. Floats from -1 to 1, clipped, NaN silent; int8, uint8, int16 and int32 over their whole
+                range; other integers as 16-bit samples. What a masked array hides is silent.
             global_step: as in `add_scalar`.
             sample_rate: frames a second.
             walltime: as in `add_scalar`.

@@ -41,7 +41,8 @@ class Audio:
 
         Args:
             tag: the stored tag.
-            sound: of shape [frames], [frames, 1] or [frames, 2], or with the channels first. Floats from -1 to 1;
+            sound: of shape [frames], [frames, 1] or [frames, 2], or with the channels first; of more dimensions those
+                of size 1 are left out. Floats from -1 to 1;
                 int8, uint8, int16 and int32 over their whole range; other integers as 16-bit samples. What is masked
                 is silent.
             sample_rate: frames a second.
@@ -49,7 +50,7 @@ class Audio:
             told: the tags that were told of clipping.
 
         Raises:
-            TypeError: no array of real numbers. ValueError: another shape, no frames, or no rate.
+            TypeError: no array of real numbers. ValueError: another shape, no frames, 2 GiB and more, or no rate.
         """
         array = as_array(sound, tag, masked=_SILENT_UINT8 if dtype_name(sound) == "uint8" else 0)
         rate = as_argument(sample_rate, tag, "sample_rate")
@@ -57,13 +58,15 @@ class Audio:
             raise ValueError(
                 f"tag {shown(tag)}: sample_rate must be a whole number of frames a second, got {describe(sample_rate)}"
             )
-        samples = array[:, np.newaxis] if array.ndim == 1 else array
+        samples = np.atleast_1d(np.squeeze(array)) if array.ndim > 2 else array  # a batch of one, as torch takes it
+        samples = samples[:, np.newaxis] if samples.ndim == 1 else samples
         if samples.ndim == 2 and samples.shape[1] not in (1, 2) and samples.shape[0] in (1, 2):
             samples = samples.T
         if samples.ndim != 2 or samples.shape[1] not in (1, 2) or not len(samples):
             raise ValueError(
                 f"tag {shown(tag)}: got {describe(sound)}, want shape (frames,) or (frames, 1 or 2 channels)"
             )
+        _event.check_size(tag, sound, 2 * samples.size)
         return cls(tag, np.array(samples) if copy else samples, int(rate), told)
 
     @property

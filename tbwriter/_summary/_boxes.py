@@ -98,6 +98,8 @@ def _draw(drawing: Any, box: npt.NDArray[np.float64], label: str) -> None:
     draw.line(corners, fill=_COLOR, width=_LINE_WIDTH)
     if label:
         font = ImageFont.load_default()
+        if not isinstance(font, ImageFont.FreeTypeFont):  # before Pillow 10.1, or built without FreeType
+            label = label.encode("latin-1", "replace").decode("latin-1")
         x0, y0, x1, y1 = draw.textbbox((left, bottom), label, font=font)
         up = y1 - bottom + 1  # the text stands on the lower edge, inside the box
         draw.rectangle([x0, y0 - up, x1 + 1, y1 - up + 1], fill=_COLOR)

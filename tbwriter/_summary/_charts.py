@@ -11,12 +11,14 @@ from tbwriter._pb import plugins_pb2 as plugins
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 from tbwriter._summary._parsing import parsed
+from tbwriter._summary._values import items_of
 from tbwriter._summary._words import check_tag, describe, shown
 
 PLUGIN = "custom_scalars"
 TAG = "custom_scalars__config__"
 
-_KINDS = ("Multiline", "Margin")
+# torch draws every kind but "Margin" as lines, so that other spellings, such as "MultiLine", are in use.
+_KINDS = {"multiline": "Multiline", "margin": "Margin"}
 
 
 class Chart(NamedTuple):
@@ -32,7 +34,7 @@ Charts = Mapping[str, Mapping[str, Chart]]
 
 
 def check_layout(layout: Any) -> dict[str, dict[str, Chart]]:
-    """Return a layout as torch and tensorboardX write it: {category: {title: [kind, tags]}}.
+    """Return a layout as torch and tensorboardX write it: {category: {title: [kind, tags]}}; kinds in any case.
 
     Raises:
         TypeError: no such mapping. ValueError: another kind than Multiline and Margin, a margin chart without three
@@ -50,18 +52,21 @@ def check_layout(layout: Any) -> dict[str, dict[str, Chart]]:
             title = check_tag(title, "layout: a title")  # noqa: PLW2901
             if not isinstance(chart, (list, tuple)) or len(chart) != 2:
                 raise TypeError(f"layout[{shown(category)}][{shown(title)}] is {describe(chart)}, {wanted}")
-            kind, tags = chart
-            if not isinstance(kind, str) or str.__str__(kind) not in _KINDS:
-                raise ValueError(f"layout: chart {shown(title)}: want 'Multiline' or 'Margin', got {describe(kind)}")
+            given, tags = chart
+            kind = _KINDS.get(str.lower(given)) if isinstance(given, str) else None
+            if kind is None:
+                raise ValueError(f"layout: chart {shown(title)}: want 'Multiline' or 'Margin', got {describe(given)}")
             checked.setdefault(category, {})[title] = check_chart(title, kind, tags)
     return checked
 
 
 def check_chart(title: str, kind: str, tags: Any) -> Chart:
-    """Return a chart of a kind in _KINDS; see `check_layout`."""
-    if isinstance(tags, (str, bytes, bytearray)) or not isinstance(tags, Sequence) or not tags:
-        raise TypeError(f"chart {shown(title)}: tags must be a list of tags, got {describe(tags)}")
-    names = tuple(check_tag(tag, f"chart {shown(title)}: each of tags") for tag in tags)
+    """Return a chart of the kind "Multiline" or "Margin"; see `check_layout`."""
+    where, want = f"chart {shown(title)}: tags", "a list of tags"
+    given = [] if isinstance(tags, (str, bytes, bytearray, Mapping, set, frozenset)) else items_of(tags, where, want)
+    if not given:
+        raise TypeError(f"{where} must be {want}, got {describe(tags)}")
+    names = tuple(check_tag(tag, f"chart {shown(title)}: each of tags") for tag in given)
     if kind == "Margin":
         if len(names) != 3:
             raise ValueError(

@@ -190,7 +190,7 @@ def _by_rule(array: npt.NDArray[Any], rule: str, low: float, high: float) -> Edg
         return _spread(low, high, _MAX_RULE_BUCKETS)
     try:
         edges = np.unique(np.histogram_bin_edges(finite, rule, range=(low, high)))
-    except (ValueError, MemoryError, OverflowError):
+    except Exception:  # a ValueError, a MemoryError, or an IndexError where its own numbers overflow
         return _spread(low, high, MAX_BUCKETS)
     if len(edges) < 2 or not np.isfinite(edges).all():
         return _spread(low, high, MAX_BUCKETS)

@@ -35,11 +35,13 @@ def draw(tag: str, figures: Any, *, close: bool) -> Pixels:
     for figure in several:
         if not hasattr(figure, "set_canvas") or isinstance(figure, type):
             raise TypeError(f"tag {shown(tag)}: got {describe(figure)}, want a matplotlib figure")
-    drawn = [_draw(tag, figure) for figure in several]
-    pyplot = sys.modules.get("matplotlib.pyplot")  # a figure that was made without it is not kept by it
-    if close and pyplot is not None:
-        for figure in several:
-            pyplot.close(figure)
+    try:
+        drawn = [_draw(tag, figure) for figure in several]
+    finally:  # whoever catches the error would keep one more figure at each step
+        pyplot = sys.modules.get("matplotlib.pyplot")  # a figure that was made without it is not kept by it
+        if close and pyplot is not None:
+            for figure in several:
+                pyplot.close(figure)
     sizes = sorted({image.shape[:2] for image in drawn})
     if len(sizes) > 1:
         raise ValueError(f"tag {shown(tag)}: figures under one tag must have one size in pixels, got {sizes}")
@@ -49,12 +51,16 @@ def draw(tag: str, figures: Any, *, close: bool) -> Pixels:
 def _draw(tag: str, figure: Any) -> Pixels:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    own = figure.canvas
+    own, dpi = figure.canvas, figure.dpi
+    unscaled = getattr(figure, "_original_dpi", dpi)
     try:
         canvas: Any = FigureCanvasAgg(figure)  # puts itself in the place of the figure's own
+        figure.dpi = unscaled  # a window on a screen of many pixels has raised it
         canvas.draw()
         return np.array(np.asarray(canvas.buffer_rgba())[..., :3])
     except Exception as exc:  # text that is no mathtext, more pixels than matplotlib draws, an artist of the user's
         raise ValueError(f"tag {shown(tag)}: got {describe(figure)}, which matplotlib cannot draw: {exc}") from exc
     finally:
+        figure.dpi = dpi  # before the window is back, which would change its size
         figure.set_canvas(own)
+        figure._original_dpi = unscaled  # the other canvas took the raised one for it

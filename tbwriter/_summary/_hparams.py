@@ -66,16 +66,25 @@ def check_hparams(hparams: Any) -> dict[str, HParam]:
 
 
 def _check_value(what: str, value: Any) -> HParam:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
+    if isinstance(value, (str, bytes)):  # NumPy's among them, which have a dtype too
+        return text_of(value, what)
+    name = getattr(value, "__name__", None) if callable(value) else None
+    if isinstance(name, str):
+        return text_of(name, what)
     if isinstance(value, numbers.Number) or dtype_name(value):
         try:
             number = as_number(value, what)
         except (TypeError, ValueError):
-            return describe(value)  # a complex number, or an array, which is never printed
+            # A complex number or a date; or an array, which is never printed.
+            return text_of(value, what) if isinstance(value, (np.generic, numbers.Number)) else describe(value)
+        if dtype_name(value).rpartition(".")[2] in ("bool", "bool_"):
+            return bool(number)
         return number if math.isfinite(number) else str(number)
-    name = getattr(value, "__name__", None) if callable(value) else None
-    return text_of(name if isinstance(name, str) else value, what)
+    return text_of(value, what)
 
 
 def trial_start(hparams: Mapping[str, HParam], start_time: float) -> HParams:

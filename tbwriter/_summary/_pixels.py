@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ import numpy.typing as npt
 
 from tbwriter._summary._values import as_array
 from tbwriter._summary._words import describe, shown
+
+# Of Pillow: whose numbers are grey, or red, green and blue. Those of the others are places in a palette, inks, ...
+_MODES_OF_PLAIN_COLOURS = ("1", "L", "RGB", "RGBA", "I", "F")
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -26,7 +30,8 @@ def arrange(tag: str, value: Any, dataformats: str, wanted: str) -> npt.NDArray[
 
     Args:
         tag: for messages.
-        value: an array-like of bool, integers or floats; a list of pictures is a batch. What is masked is black.
+        value: an array-like of bool, integers or floats; a list of pictures is a batch. What is masked is black. A
+            picture of Pillow, whose dimensions are HW or HWC, shows the colours that it stands for.
         dataformats: one letter for each dimension of `value`. C may be missing: grey; and N: a batch of one.
         wanted: "NHWC", or "NTHWC" for videos.
 
@@ -36,7 +41,7 @@ def arrange(tag: str, value: Any, dataformats: str, wanted: str) -> npt.NDArray[
     Raises:
         TypeError: no array of real numbers. ValueError: shape and `dataformats` do not fit.
     """
-    array: npt.NDArray[Any] = as_array(value, tag, masked=0)
+    array: npt.NDArray[Any] = as_array(_of_pillow(value, tag), tag, masked=0)
     letters = str.upper(dataformats) if isinstance(dataformats, str) else ""
     needed = set(wanted) - set("NC")
     if len({*letters}) != len(letters) or not needed <= {*letters} <= {*wanted}:
@@ -59,6 +64,27 @@ def arrange(tag: str, value: Any, dataformats: str, wanted: str) -> npt.NDArray[
             f"say which dimension is which with dataformats="
         )
     return array
+
+
+def _of_pillow(value: Any, tag: str) -> Any:
+    """Return a picture of Pillow, or a list with some, as arrays whose numbers are colours; anything else as it is.
+
+    Raises:
+        TypeError: Pillow cannot read it, or knows no way from its colours to red, green and blue.
+    """
+    pillow = sys.modules.get("PIL.Image")  # whoever has a picture of Pillow has imported it
+    if pillow is None:
+        return value
+    if isinstance(value, (list, tuple)) and any(isinstance(one, pillow.Image) for one in value):
+        return [_of_pillow(one, tag) for one in value]
+    if not isinstance(value, pillow.Image):
+        return value
+    is_plain = value.mode in _MODES_OF_PLAIN_COLOURS or value.mode.startswith("I;")
+    is_transparent = value.mode in ("LA", "La", "PA", "RGBa") or "transparency" in value.info
+    try:
+        return np.asarray(value if is_plain else value.convert("RGBA" if is_transparent else "RGB"))
+    except Exception as exc:  # a file that is damaged, or colours that Pillow does not turn
+        raise TypeError(f"tag {shown(tag)}: got {describe(value)}, which Pillow cannot read as RGB: {exc}") from exc
 
 
 def pixels(image: npt.NDArray[Any]) -> Pixels:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
+from tbwriter._summary._host import is_masked
 from tbwriter._summary._words import describe, shown
 
 PLUGIN = "text"
@@ -69,7 +70,7 @@ def _table(text: Any) -> npt.NDArray[Any] | None:
 
 def _unmasked(text: Any) -> Any:
     """Return `text` with nothing in place of what masked arrays in it hide."""
-    if isinstance(text, np.ma.MaskedArray):
+    if is_masked(type(text)):
         hidden: Any = text.astype(object)
         return hidden.filled("").tolist()
     return [_unmasked(item) for item in text] if isinstance(text, (list, tuple)) else text

@@ -5,6 +5,7 @@ Duck typing only: MindSpore, torch, JAX and NumPy values are recognised by their
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 import operator
@@ -14,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tbwriter._logger import get_logger
-from tbwriter._summary._words import describe, dtype_name, shown
+from tbwriter._summary._host import holds_tensors, is_collection, is_masked, on_host, printable, read, unmasked
+from tbwriter._summary._words import describe, shown
 
 _log = get_logger(__name__)
 
@@ -25,13 +27,14 @@ EXACT_INT = 2**24
 _REAL_KINDS = frozenset("bfiu")
 # Of dtype.isbuiltin: a dtype that another package registered, as ml_dtypes does. They all cast to float32.
 _FROM_OUTSIDE = 2
-_NOT_OF_NUMPY = ("bfloat16", "float8")
 # What float() or NumPy might take, but no user means as a number.
 _NEVER_NUMBERS = (str, bytes, bytearray, dict, set, frozenset, np.timedelta64, np.datetime64)
 
 
 def text_of(value: object, what: str) -> str:
-    """Return anything as text, a tensor of rank 0 as its number's; what has no UTF-8 form in it is replaced.
+    """Return anything as text, a tensor of rank 0 as its number's, in lists and dicts too.
+
+    What has no UTF-8 form in it is replaced.
 
     Raises:
         TypeError: it cannot be turned into text.
@@ -39,6 +42,9 @@ def text_of(value: object, what: str) -> str:
     try:
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace")
+        if type(value) in (list, tuple, dict):
+            with contextlib.suppress(RecursionError):  # Python prints what holds itself all the same
+                value = printable(value)
         value = on_host(value)
         text = str.__str__(value) if isinstance(value, str) else str(value)
     except Exception as exc:  # whatever a foreign __str__ raises, or an int of more digits than Python prints
@@ -47,13 +53,16 @@ def text_of(value: object, what: str) -> str:
 
 
 def items_of(value: Any, what: str, want: str) -> list[Any]:
-    """Return a list, an array or a tensor of rank 1 or more as a list.
+    """Return a list, an array or a tensor of rank 1 or more as a list; a table of pandas as one of its rows.
 
     Raises:
         TypeError: it has no items.
     """
     try:
-        return list(on_host(value))
+        value = on_host(value)
+        if hasattr(type(value), "__array__") and not isinstance(value, np.ndarray):
+            value = np.asarray(value)  # pandas itself goes through a table by its columns' names
+        return list(value)
     except Exception as exc:  # whatever a foreign __iter__ raises
         raise TypeError(f"{what} must be {want}, got {describe(value)}") from exc
 
@@ -61,8 +70,9 @@ def items_of(value: Any, what: str, want: str) -> list[Any]:
 def as_array(value: Any, tag: str, *, masked: int | None = None, complex_too: bool = False) -> npt.NDArray[Any]:
     """Return `value` as a host array of bool, integers or floats; no copy where none is needed.
 
-    bfloat16, float8, int4 and the like, which NumPy lacks, come as float32; longdouble as float64. What a masked array
-    hides has no value: it is NaN, for which bool and integers become float64.
+    bfloat16, float8, int4 and the like, which NumPy lacks, come as float32; longdouble as float64, and so do objects
+    that are numbers, int64 where all are integers. What a masked array hides has no value: it is NaN, for which bool
+    and integers become float64.
 
     Args:
         value: anything array-like.
@@ -72,9 +82,11 @@ def as_array(value: Any, tag: str, *, masked: int | None = None, complex_too: bo
         complex_too: take complex numbers, as complex64 or complex128.
 
     Raises:
-        TypeError: complex numbers, text, objects, or something that has no array form.
+        TypeError: complex numbers, text, other objects, or something that has no array form.
     """
     array = np.asarray(_to_numpy(value, tag, masked=masked))  # a np.matrix stays two-dimensional whatever is done to it
+    if array.dtype.kind == "O":
+        array = _of_objects(array, value, tag)
     with np.errstate(all="ignore"):
         if array.dtype.isbuiltin == _FROM_OUTSIDE:
             return array.astype(np.float32)
@@ -87,84 +99,36 @@ def as_array(value: Any, tag: str, *, masked: int | None = None, complex_too: bo
 
 
 def _to_numpy(value: Any, tag: str, *, masked: int | None = None) -> npt.NDArray[Any]:
-    if isinstance(value, np.ma.MaskedArray):
-        return _unmasked(value, masked)
+    if is_masked(type(value)):
+        return unmasked(value, masked)
     if isinstance(value, np.ndarray):
         return value
     if value is None or isinstance(value, _NEVER_NUMBERS):
         raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want numbers")
     try:
-        if isinstance(value, (list, tuple)) and _holds_tensors(value):
+        if isinstance(value, (list, tuple)) and holds_tensors(value):
             return np.array([_to_numpy(item, tag, masked=masked) for item in value])
-        array = _read(value)
+        array = read(value)
+        if array is None and is_collection(value):
+            return _to_numpy([*value], tag, masked=masked)
     except Exception as exc:
         raise TypeError(f"tag {shown(tag)}: {describe(value)} cannot be read as an array: {exc}") from exc
     if array is None:
         raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want numbers or an array of numbers")
-    if array.dtype.kind == "O" and isinstance(value, (list, tuple)):
-        # Decimals and Fractions; anything else is refused by name.
-        return np.array([_to_float(_single(item, tag), tag) for item in array.reshape(-1)]).reshape(array.shape)
     return array
 
 
-def _unmasked(array: Any, masked: int | None) -> npt.NDArray[Any]:
-    """Return a masked array as a plain one, as `as_array` says, objects too; of other dtypes, which it refuses, all."""
-    kind = array.dtype.kind
-    if kind not in "biufcO" or not np.ma.is_masked(array):
-        return np.asarray(array.data)
-    if kind in "biu" and masked is not None:
-        return np.asarray(array.filled(masked))
-    return np.asarray((array.astype(np.float64) if kind in "biu" else array).filled(np.nan))
-
-
-def on_host(value: Any) -> Any:
-    """Return what a device tensor holds, as NumPy's; anything else as it is."""
-    if not (hasattr(type(value), "asnumpy") or hasattr(type(value), "detach")) or isinstance(value, type):
-        return value
-    array = _read(value)
-    return array[()] if array is not None and array.ndim == 0 else array
-
-
-def _holds_tensors(items: list[Any] | tuple[Any, ...]) -> bool:
-    """Say whether a list, or one within it, holds device tensors or masked arrays, which NumPy alone does not read.
-
-    It looks at types, since lists of floats may be long.
-    """
-    kinds = {type(item) for item in items}
-    if any(
-        hasattr(kind, "asnumpy") or hasattr(kind, "detach") or issubclass(kind, np.ma.MaskedArray) for kind in kinds
-    ):
-        return True
-    return bool(kinds & {list, tuple}) and any(
-        _holds_tensors(item) for item in items if isinstance(item, (list, tuple))
-    )
-
-
-def _read(value: Any) -> npt.NDArray[Any] | None:
-    """Return what the value's own methods give, or None when it has none."""
-    # A device tensor in bfloat16 or float8 is cast before it is read: MindSpore 2.10 with NumPy 2 kills the process
-    # when a bfloat16 tensor is read on the host, and torch refuses both.
-    if any(kind in dtype_name(value) for kind in _NOT_OF_NUMPY) and hasattr(value, "float"):
-        value = value.float()
-    if hasattr(value, "asnumpy"):
-        return np.asarray(value.asnumpy())
-    if hasattr(value, "detach"):
-        value = value.detach()
-        value = value.cpu() if hasattr(value, "cpu") else value
-        for resolve in ("to_dense", "resolve_conj", "resolve_neg"):  # torch's layouts and views that NumPy has not
-            value = getattr(value, resolve)() if hasattr(value, resolve) else value
-        return np.asarray(value.numpy())
-    if hasattr(value, "toarray"):  # scipy's sparse matrices
-        return np.asarray(value.toarray())
-    if hasattr(value, "__array__") or isinstance(value, (list, tuple, np.generic, numbers.Number)):
-        return np.asarray(value)
-    if hasattr(value, "numpy"):
-        return np.asarray(value.numpy())
-    if hasattr(value, "item"):
-        return np.asarray(value.item())
-    if hasattr(value, "__array_interface__") or hasattr(value, "__buffer__") or hasattr(value, "__len__"):
-        return np.asarray(value)
-    return None
+def _of_objects(array: npt.NDArray[Any], value: Any, tag: str) -> npt.NDArray[Any]:
+    """Return Decimals, Fractions, and numbers in a column of mixed types, as an array; refuse the rest by name."""
+    try:
+        items = [_single(item, tag) for item in array.reshape(-1)]
+    except ValueError as exc:  # arrays of several numbers
+        raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want an array of single numbers") from exc
+    whole = bool(items) and all(isinstance(item, (int, np.integer, np.bool_)) for item in items)
+    plain = np.array(items) if whole else array
+    if plain.dtype.kind == "O":
+        plain = np.array([_to_float(item, tag) for item in items], np.float64)
+    return plain.reshape(array.shape)
 
 
 def as_number(value: Any, tag: str) -> float:

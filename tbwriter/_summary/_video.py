@@ -67,10 +67,27 @@ class Video:
         frames = self._frames()
         start = next(frames)
         out = io.BytesIO()
-        duration = max(_MIN_FRAME_MS, 10 * round(100 / self.fps))
-        start.save(out, "GIF", save_all=True, append_images=frames, duration=duration, loop=0)
+        start.save(out, "GIF", save_all=True, append_images=frames, duration=self._durations(), loop=0)
         width, height = start.size
         return [_image.value(self.tag, width, height, [out.getvalue()], first)]
+
+    def _durations(self) -> int | list[int]:
+        """Return how long the frames last, in ms.
+
+        Frames that are alike and follow each other become one, which a GIF shows for 655 s at most: what goes beyond
+        lasts no time.
+        """
+        each = max(_MIN_FRAME_MS, 10 * round(100 / self.fps))
+        longest = 10 * _MAX_GIF_NUMBER
+        if each * self.clips.shape[1] <= longest:
+            return each
+        durations, before, shown = [], b"", 0
+        for frame in self._frames():
+            data = frame.tobytes()
+            shown = shown if data == before else 0
+            durations.append(min(each, longest - shown))
+            shown, before = shown + durations[-1], data
+        return durations
 
     def _frames(self) -> Iterator[Any]:
         columns = _columns(len(self.clips))

@@ -9,10 +9,10 @@ Over 300 lines: for each question about a place (open, list, read, is it a file)
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, TypeVar, cast
 
+from tbwriter import _clock as time
 from tbwriter.sinks import _urls
 from tbwriter.sinks._asking import Reading, as_os_error
 from tbwriter.sinks._base import Durability, Sink, SinkStatus

@@ -12,12 +12,12 @@ import errno
 import math
 import os
 import threading
-import time
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tbwriter import _clock as time
 from tbwriter._logger import get_logger
 from tbwriter.errors import RecordTooLargeError, SegmentLostError
 from tbwriter.sinks import _thinning

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from tbwriter import _clock as time
 
 if TYPE_CHECKING:
     from pathlib import Path

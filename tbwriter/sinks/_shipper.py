@@ -13,10 +13,10 @@ import pickle
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from typing import IO, Any
 
+from tbwriter import _clock as time
 from tbwriter._logger import get_logger
 from tbwriter.sinks._credentials import hide
 

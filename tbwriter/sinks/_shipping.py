@@ -17,7 +17,6 @@ import errno
 import math
 import random
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
@@ -25,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tbwriter import _clock as time
 from tbwriter._logger import get_logger
 from tbwriter.sinks._credentials import without_user
 from tbwriter.sinks._policy import Backoff, SegmentPolicy

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import time
 from collections.abc import Mapping
 from typing import Any
 
+from tbwriter import _clock as time
 from tbwriter.sinks._credentials import without_user
 from tbwriter.sinks._file import make_directory
 from tbwriter.sinks._handles import open_apart

@@ -15,12 +15,12 @@ import logging
 import math
 import os
 import threading
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
+from tbwriter import _clock as time
 from tbwriter._logger import get_logger
 from tbwriter.sinks._credentials import HIDDEN, hide, safe_options, without_user
 from tbwriter.sinks._io_loop import IO_THREAD, io_loop

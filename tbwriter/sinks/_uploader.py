@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from typing import Protocol
 
+from tbwriter import _clock as time
 from tbwriter._logger import get_logger
 
 _log = get_logger(__name__)

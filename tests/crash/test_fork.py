@@ -282,20 +282,27 @@ def test_a_pickled_copy_of_a_resumed_writer_voids_nothing(tmp_path):
 # Scripts make their writer at the top, which each worker of a loader runs again.
 TOP_LEVEL = """
 import multiprocessing, sys
-from tbwriter import SummaryWriter
-writer = SummaryWriter(sys.argv[1], purge_step=0)
+from tbwriter import EventFileWriter, SummaryWriter
+if sys.argv[4] == "summaries":
+    writer = SummaryWriter(sys.argv[1], purge_step=0)
+    add = writer.add_scalar
+else:
+    from tbwriter._pb.tfevents_pb2 import Event, Summary
+    writer = EventFileWriter(sys.argv[1])
+    def add(tag, number, step):
+        writer.add_event(Event(summary=Summary(value=[Summary.Value(tag=tag, simple_value=number)])), step)
 def work(number):
     if sys.argv[2] == "adds":
-        writer.add_scalar("worker", float(number), number)
+        add("worker", float(number), number)
         writer.close()
     return number
 if __name__ == "__main__":
-    writer.add_scalar("parent", 1.0, 1)
+    add("parent", 1.0, 1)
     with multiprocessing.get_context(sys.argv[3]).Pool(1) as pool:
         assert pool.map(work, [7]) == [7]
         pool.close()
         pool.join()
-    writer.add_scalar("parent", 2.0, 2)
+    add("parent", 2.0, 2)
     writer.close()
 """
 
@@ -308,17 +315,18 @@ def run_script(tmp_path, *arguments):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("writer", ["summaries", "events"])
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_a_worker_that_runs_the_script_again_makes_no_file_of_its_own(tmp_path, method):
+def test_a_worker_that_runs_the_script_again_makes_no_file_of_its_own(tmp_path, method, writer):
     """For that file, the newest, TensorBoard's Python reader would leave the script's for good."""
-    run_script(tmp_path, "adds nothing", method)
+    run_script(tmp_path, "adds nothing", method, writer)
     assert len(event_files(tmp_path / "run")) == 1
     assert scalars(tmp_path / "run", "parent") == [(1, 1.0), (2, 2.0)]
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_what_a_worker_adds_to_the_writer_of_the_script_is_stored_and_voids_nothing(tmp_path, method):
-    run_script(tmp_path, "adds", method)
+    run_script(tmp_path, "adds", method, "summaries")
     assert scalars(tmp_path / "run", "worker") == [(7, 7.0)]
     assert scalars(tmp_path / "run", "parent") == [(1, 1.0), (2, 2.0)]
     starts = [
@@ -326,3 +334,10 @@ def test_what_a_worker_adds_to_the_writer_of_the_script_is_stored_and_voids_noth
         for path in event_files(tmp_path / "run")
     ]
     assert starts == [[0], [2**63 - 1]]
+
+
+def test_events_that_a_worker_adds_to_the_writer_of_the_script_are_stored(tmp_path):
+    run_script(tmp_path, "adds", "spawn", "events")
+    assert scalars(tmp_path / "run", "worker") == [(7, 7.0)]
+    assert scalars(tmp_path / "run", "parent") == [(1, 1.0), (2, 2.0)]
+    assert len(event_files(tmp_path / "run")) == 2

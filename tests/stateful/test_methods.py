@@ -207,6 +207,23 @@ def test_the_file_writer_takes_events_and_summaries_into_the_same_file(writer, p
     assert len(event_files(place)) == 1
 
 
+def test_the_file_writer_takes_graphs_as_torchs_converter_returns_them(writer, place):
+    from tbwriter._pb import plugins_pb2 as plugins
+
+    writer.file_writer.add_graph((plugins.GraphDef.FromString(GRAPH), object()), 1234.5)
+    writer.file_writer.add_graph(GRAPH)
+    writer.file_writer.add_onnx_graph(GRAPH, walltime=1235.5)
+    assert writer.flush(PATIENCE_SECS)
+    found = [event for event in read_events(place) if event.graph_def]
+    assert [event.graph_def for event in found] == [GRAPH] * 3
+    assert found[0].wall_time == 1234.5
+    for wrong in (None, (), (object(), object())):
+        with pytest.raises(TypeError, match=r"^graph_profile must be a GraphDef, or a pair with one, got "):
+            writer.file_writer.add_graph(wrong)
+    with pytest.raises(ValueError, match=r"^model must be a serialised GraphDef"):
+        writer.file_writer.add_graph(b"\xff\xffgarbage")
+
+
 @pytest.mark.parametrize(
     "add",
     [

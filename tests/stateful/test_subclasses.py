@@ -47,6 +47,21 @@ def test_a_copy_of_a_subclass_has_what_the_subclass_added_and_files_of_its_own(t
     assert len(event_files(tmp_path)) == 2
 
 
+def test_pickling_makes_no_second_object_of_the_subclass(tmp_path):
+    seen = set()
+
+    class Watched(SummaryWriter):
+        def __setattr__(self, name, value):
+            seen.add(id(self))
+            super().__setattr__(name, value)
+
+    with Watched(tmp_path) as writer:
+        writer.note = "mine"
+        _, added = writer.__getstate__()
+        assert added == {"note": "mine"}
+        assert seen == {id(writer)}
+
+
 def test_a_with_block_ends_in_the_close_of_the_subclass(tmp_path):
     class Last(SummaryWriter):
         def close(self):

@@ -1057,6 +1057,21 @@ def test_a_closed_event_file_writer_refuses_events(tmp_path):
         writer.add_event(varint_event(3, b"loss", 0.5))
 
 
+def test_a_pickled_event_file_writer_opens_a_file_of_its_own_when_an_event_comes(tmp_path):
+    with EventFileWriter(tmp_path, filename_suffix=".a") as writer:
+        writer.add_event(varint_event(1, b"loss", 0.5))
+        copied = pickle.loads(pickle.dumps(writer))
+        assert copied.flush()
+        assert copied.stats().written == 0
+        assert len(event_files(tmp_path)) == 1
+        copied.add_event(varint_event(2, b"loss", 1.5))
+        copied.close()
+        with pytest.raises(WriterClosedError):
+            copied.add_event(varint_event(3, b"loss", 0.5))
+    assert scalars(tmp_path) == [(1, 0.5), (2, 1.5)]
+    assert [path.name.endswith(".a") for path in event_files(tmp_path)] == [True, True]
+
+
 def test_the_arguments_of_an_event_file_writer_are_torchs_in_order():
     assert positional(EventFileWriter)[:4] == ["logdir", "max_queue_size", "flush_secs", "filename_suffix"]
     assert positional(EventFileWriter.add_event) == ["event", "step", "walltime"]

@@ -106,6 +106,37 @@ class ArrayForm:
         return float(self._host)
 
 
+class Table(ArrayForm):
+    """A DataFrame of pandas: an array of its rows, but what goes through it meets its columns' names."""
+
+    def __len__(self):
+        return len(self._host)
+
+    def __iter__(self):
+        return iter("abcdefgh"[: self._host.shape[1]])
+
+
+class Indexed:
+    """Python's oldest sequence: a length, and items by their numbers."""
+
+    def __init__(self, items):
+        self._items = items
+
+    def __len__(self):
+        return len(self._items)
+
+    def __getitem__(self, index):
+        return self._items[index]
+
+
+class Sparse:
+    """A COOTensor of MindSpore, or of JAX, where the method is called `todense`."""
+
+    def __init__(self, value, method="to_dense"):
+        setattr(self, method, lambda: Asnumpy(value))
+        self.shape, self.dtype = np.shape(value), "Float32"
+
+
 class NumpyForm:
     """A TensorFlow tensor, as far as a writer uses it: `numpy()`."""
 

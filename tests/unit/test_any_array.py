@@ -39,7 +39,19 @@ dtypes = st.one_of(
 )
 # Sides of 1 to 4 are also what channels and coordinates are.
 shapes = hnp.array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4)
-arrays = dtypes.flatmap(lambda dtype: hnp.arrays(dtype, shapes))
+objects = st.one_of(
+    st.integers(),
+    st.floats(),
+    st.booleans(),
+    st.decimals(allow_nan=False),
+    st.fractions(),
+    st.none(),
+    st.text(max_size=2),
+)
+arrays = st.one_of(
+    dtypes.flatmap(lambda dtype: hnp.arrays(dtype, shapes)),
+    objects.flatmap(lambda one: hnp.arrays(object, shapes, elements=st.sampled_from([one, 1, 0.5]))),
+)
 
 
 few = settings(max_examples=50)  # what an example costs is mostly drawing arrays

@@ -39,14 +39,18 @@ def test_a_sound_is_a_wav_of_its_rate():
     assert shown.tolist() == [[0], [FULL], [-FULL], [16384]]
 
 
-@pytest.mark.parametrize("shape", [(3,), (3, 1), (1, 3)])
+@pytest.mark.parametrize("shape", [(3,), (3, 1), (1, 3), (1, 1, 3), (1, 3, 1), (1, 1, 3, 1)])
 def test_one_channel_may_stand_alone_first_or_last(shape):
     assert samples(np.array([0.0, 1.0, -1.0]).reshape(shape)) == [[0], [FULL], [-FULL]]
 
 
 def test_two_channels_are_stereo():
     stereo = np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0]])
-    assert samples(stereo) == samples(stereo.T) == [[0, FULL], [FULL, 0], [-FULL, 0]]
+    assert samples(stereo) == samples(stereo.T) == samples(stereo.T[np.newaxis]) == [[0, FULL], [FULL, 0], [-FULL, 0]]
+
+
+def test_one_frame_in_a_batch_is_a_sound():
+    assert samples(np.ones((1, 1, 1))) == [[FULL]]
 
 
 @given(hnp.arrays(st.sampled_from([np.float16, np.float32, np.float64]), st.integers(1, 50)))
@@ -102,7 +106,7 @@ def test_a_copy_does_not_change_with_the_array():
     assert waiting.nbytes == 16
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (0, 2), (3, 3), (5, 4), (2, 3, 1)])
+@pytest.mark.parametrize("shape", [(), (0,), (0, 2), (3, 3), (5, 4), (2, 3, 4), (1, 3, 4)])
 def test_another_shape_is_refused_by_tag(shape):
     with pytest.raises(ValueError, match=r"^tag 'snd': got .*, want shape \(frames,\) or \(frames, 1 or 2 channels\)$"):
         audio(np.zeros(shape))

@@ -44,6 +44,12 @@ def test_a_label_is_written_in_the_box():
     assert is_red(drawn([[10, 5, 50, 30]], labels=["cat"])).sum() > is_red(drawn([[10, 5, 50, 30]])).sum()
 
 
+@pytest.mark.parametrize("label", ["猫", "😀", "a\u0301", "cat\n", "\ud800", "x" * 5000])
+def test_a_label_in_any_letters_is_written(label):
+    """Pillow's own font is one of Latin-1 before 10.1, and in builds without FreeType."""
+    assert is_red(drawn([[10, 5, 50, 30]], labels=[label])).sum() > is_red(drawn([[10, 5, 50, 30]])).sum()
+
+
 def test_one_box_and_one_label_may_stand_alone():
     assert drawn([10, 5, 40, 30], labels="cat").tolist() == drawn([[10, 5, 40, 30]], labels=["cat"]).tolist()
 

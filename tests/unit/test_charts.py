@@ -1,3 +1,6 @@
+from collections import deque
+
+import numpy as np
 import pytest
 
 from tbwriter._pb import plugins_pb2 as plugins
@@ -46,13 +49,25 @@ def test_another_form_is_refused(layout):
         check_layout(layout)
 
 
-@pytest.mark.parametrize("kind", ["multiline", "Bars", None])
+@pytest.mark.parametrize("kind", ["Multiline", "MultiLine", "multiline", "Margin", "margin"])
+def test_a_kind_may_be_spelt_in_any_case(kind):
+    """Layouts written for torch say "MultiLine" too (pytorch#20579): it takes all but "Margin" for lines."""
+    tags = ["a", "b", "c"]
+    assert check_layout({"c": {"t": [kind, tags]}}) == {"c": {"t": (kind.capitalize(), tuple(tags))}}
+
+
+@pytest.mark.parametrize("kind", ["Bars", "", "Multi line", None, 7])
 def test_another_kind_of_chart_is_refused(kind):
     with pytest.raises(ValueError, match=r"^layout: chart 't': want 'Multiline' or 'Margin', got "):
         check_layout({"c": {"t": [kind, ["a"]]}})
 
 
-@pytest.mark.parametrize("tags", ["loss", [], None, {"a": 1}])
+@pytest.mark.parametrize("tags", [np.array(["a", "b"]), {"a": 1, "b": 2}.keys(), deque(["a", "b"])])
+def test_tags_may_stand_in_any_order_that_is_one(tags):
+    assert check_layout({"c": {"t": ["Multiline", tags]}}) == {"c": {"t": ("Multiline", ("a", "b"))}}
+
+
+@pytest.mark.parametrize("tags", ["loss", b"loss", [], None, 7, {"a": 1}, {"a", "b", "c"}])
 def test_no_list_of_tags_is_refused(tags):
     with pytest.raises(TypeError, match=r"^chart 't': tags must be a list of tags, got "):
         check_layout({"c": {"t": ["Multiline", tags]}})

@@ -79,6 +79,12 @@ def test_several_columns_have_a_header(rows):
     assert metadata(rows, ["name", "size"]) == "name\tsize\na\t1\nb\t2\n"
 
 
+def test_the_labels_of_a_table_are_its_rows():
+    """Not the names of its columns, of which there may be as many."""
+    table = duck.Table(np.array([["x", 1], ["y", 2]], object))
+    assert metadata(table, ["name", "number"]).splitlines() == ["name\tnumber", "x\t1", "y\t2"]
+
+
 def test_one_column_has_none_since_tensorboard_would_take_it_for_a_label():
     assert metadata([["a"], ["b"]], ["name"]) == "a\nb\n"
 

@@ -47,11 +47,28 @@ def test_figures_of_different_size_are_closed_and_refused_by_tag():
     assert plt.get_fignums() == []
 
 
+def test_a_figure_that_cannot_be_drawn_is_closed_too():
+    wrong = figure()
+    wrong.text(0, 0, r"$\nothing$")
+    with pytest.raises(ValueError, match=r"^tag 'f': got Figure .*, which matplotlib cannot draw: "):
+        draw("f", [figure(), wrong, figure()], close=True)
+    assert plt.get_fignums() == []
+
+
 def test_a_figure_keeps_its_own_canvas():
     made = figure()
     canvas = made.canvas
     draw("f", made, close=False)
     assert made.canvas is canvas
+
+
+def test_a_window_on_a_screen_of_many_pixels_keeps_its_size_and_is_drawn_in_the_figures_own():
+    made = figure()
+    made.canvas._set_device_pixel_ratio(2)  # as windows of Qt and macOS do
+    assert draw("f", [made, made], close=False).shape == (2, 50, 100, 3)
+    assert (made.dpi, made.canvas.device_pixel_ratio) == (200, 2)
+    made.canvas._set_device_pixel_ratio(1)
+    assert made.dpi == 100
 
 
 def test_a_figure_made_without_pyplot_is_drawn():

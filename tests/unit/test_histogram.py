@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 from tbwriter import SummaryWriter
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import Histogram
+from tbwriter._summary._counting import RULES
 from tbwriter._summary._histogram import count
 
 LOGGER = "tbwriter._summary._histogram"
@@ -377,8 +378,11 @@ def test_edges_count_what_numpy_counts(dtype):
     assert rows[:, 2].tolist() == np.histogram(array.astype(np.float64), edges)[0].tolist()
 
 
-@pytest.mark.parametrize("bins", [30, "auto", "sqrt"])
-@pytest.mark.parametrize("numbers", [[5.0, 5.0], [1.0, 1.0 + 2**-52], [-1.7e308, 0.0, 1.7e308], [5e-324, 1e-323]])
+@pytest.mark.parametrize("bins", [30, *RULES])
+@pytest.mark.parametrize(
+    "numbers",
+    [[5.0, 5.0], [1.0, 1.0 + 2**-52], [-1.7e308, 0.0, 1.7e308], [-1.7e308, 1.7e308], [5e-324, 1e-323], [1e-320, 1e300]],
+)
 def test_a_number_of_bins_and_rules_hold_for_extreme_values(numbers, bins):
     check_shape(np.array(numbers), count(np.array(numbers), bins).rows)
 

@@ -63,7 +63,23 @@ def stored(value):
         (math.nan, "nan"),
         (math.inf, "inf"),
         (np.zeros(3), "ndarray of shape (3,) and dtype float64"),
-        (1 + 2j, "complex (1+2j)"),
+        (1 + 2j, "(1+2j)"),
+        # What comes out of arrays of choices, and the types that stand among hyper-parameters.
+        (np.array(["adam", "sgd"])[0], "adam"),
+        (np.array("adam"), "adam"),
+        (np.array([b"adam"])[0], "adam"),
+        (np.array([True])[0], True),
+        (np.array(True), True),
+        (duck.Asnumpy(np.array(True)), True),
+        (np.datetime64("2024-01-02"), "2024-01-02"),
+        (np.timedelta64(3, "s"), "3 seconds"),
+        (np.complex64(1 + 2j), "(1+2j)"),
+        (np.float32, "float32"),
+        (np.dtype("float32"), "float32"),
+        (int, "int"),
+        ([np.float32(0.1), np.int64(2), np.bool_(True), np.str_("a"), None], "[0.1, 2, True, 'a', None]"),
+        ({"a": (np.float64(0.1), [duck.Asnumpy(0.5)])}, "{'a': (0.1, [0.5])}"),
+        ([duck.Scalar(0.5), duck.Bfloat16([0.5])], "[0.5, 'Bfloat16 of shape (1,) and dtype BFloat16']"),
         (None, "left out"),
     ],
 )
@@ -71,6 +87,12 @@ def test_a_value_is_a_bool_a_number_or_text(value, wanted):
     got = stored(value)
     assert got == wanted
     assert type(got) is type(wanted)
+
+
+def test_a_list_that_holds_itself_is_text():
+    layers = [1]
+    layers.append(layers)
+    assert stored(layers) == "[1, [...]]"
 
 
 @pytest.mark.parametrize("hparams", [None, [("lr", 1)], "lr"])

@@ -226,6 +226,39 @@ def test_of_a_batch_the_first_max_outputs_are_kept():
     assert [picture.tolist() for picture in pictures(kept)] == [RGB.tolist(), (255 - RGB).tolist()]
 
 
+@pytest.mark.parametrize("mode", ["RGB", "P", "YCbCr", "HSV", "CMYK"])
+def test_a_picture_of_pillow_shows_its_colours(mode):
+    """And not the places in its palette, or its inks."""
+    drawn = Image.fromarray(np.full((5, 7, 3), [0, 0, 255], np.uint8)).convert(mode)
+    (shown,) = pictures(image(drawn))
+    assert shown.shape == (5, 7, 3)
+    assert np.abs(shown.astype(int) - [0, 0, 255]).max() <= 1
+    assert [one.tolist() for one in pictures(images([drawn, drawn], "HWC"))] == [shown.tolist()] * 2
+
+
+@pytest.mark.parametrize(("mode", "grey"), [("L", 255), ("1", True), ("I", 255), ("F", 1.0)])
+def test_a_grey_picture_of_pillow_is_grey(mode, grey):
+    assert pixels(Image.new(mode, (3, 2), grey), "HW") == [[255] * 3] * 2
+
+
+@pytest.mark.parametrize("mode", ["LA", "PA", "RGBa", "P"])
+def test_a_picture_of_pillow_keeps_its_transparency(mode):
+    drawn = Image.new(mode, (3, 2))
+    if mode == "P":
+        drawn.info["transparency"] = 0
+    (shown,) = pictures(image(drawn))
+    assert shown.shape == (2, 3, 4)
+    assert (shown[..., 3] == 0).all()
+
+
+@pytest.mark.parametrize("mode", ["L", "P"])
+def test_a_picture_of_pillow_whose_file_is_damaged_is_refused_by_tag(mode):
+    out = io.BytesIO()
+    Image.fromarray(RNG.integers(0, 256, (50, 70), dtype=np.uint8)).convert(mode).save(out, "PNG")
+    with pytest.raises(TypeError, match=r"^tag 'img': got PngImageFile .*, which Pillow cannot read as RGB: "):
+        image(Image.open(io.BytesIO(out.getvalue()[:-1000])))
+
+
 @pytest.mark.parametrize("shape", [(5,), (5, 7), (1, 5, 7, 3), ()])
 def test_another_number_of_dimensions_is_refused_by_tag(shape):
     with pytest.raises(ValueError, match=r"^tag 'img': got ndarray of shape .*, want 3 dimensions as in 'HWC'$"):

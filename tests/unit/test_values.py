@@ -1,3 +1,4 @@
+import array
 import logging
 import math
 import warnings
@@ -518,17 +519,31 @@ ARRAYS = [
     (duck.RequiresGrad([1.5, 2.5]), [1.5, 2.5]),
     (duck.ArrayForm([1.5, 2.5]), [1.5, 2.5]),
     (duck.NumpyForm([1.5, 2.5]), [1.5, 2.5]),
+    (duck.Sparse([1.5, 0.0]), [1.5, 0.0]),
+    (duck.Sparse([1.5, 0.0], "todense"), [1.5, 0.0]),
     ([duck.Asnumpy(1.5), duck.Asnumpy(2.5)], [1.5, 2.5]),
     ([duck.RequiresGrad(1.5), duck.RequiresGrad(2.5)], [1.5, 2.5]),
     ([duck.ArrayForm(1.5), duck.ArrayForm(2.5)], [1.5, 2.5]),
+    (np.array([1.5, Decimal("2.5"), Fraction(7, 2)], object), [1.5, 2.5, 3.5]),
+    (np.array([[1, 2], [3, 2**60 + 1]], object), [[1, 2], [3, 2**60 + 1]]),
+    (np.array([2**70, 1], object), [2.0**70, 1.0]),
+    (np.array([True, 2], object), [1, 2]),
+    (np.array([], object), []),
+    (np.ma.array([Decimal("1.5"), 2], mask=[False, True], dtype=object), [1.5, pytest.approx(math.nan, nan_ok=True)]),
+    (deque([1, 2]), [1, 2]),
+    (duck.Indexed([1.5, duck.Asnumpy(2.5)]), [1.5, 2.5]),
+    (deque([duck.RequiresGrad(1.5), duck.Asnumpy(2.5)]), [1.5, 2.5]),
+    ({"a": duck.RequiresGrad([1.5]), "b": duck.RequiresGrad([2.5])}.values(), [[1.5], [2.5]]),
+    (array.array("f", [1.5, 2.5]), [1.5, 2.5]),
+    (memoryview(b"\1\2"), [1, 2]),
 ]
 
 
 @pytest.mark.parametrize(("value", "numbers"), ARRAYS, ids=[type(value).__name__ for value, _ in ARRAYS])
 def test_array_likes_become_arrays_of_numbers(value, numbers):
-    array = as_array(value, "w")
-    assert array.dtype.kind in "bfiu"
-    assert array.tolist() == numbers
+    read = as_array(value, "w")
+    assert read.dtype.kind in "bfiu"
+    assert read.tolist() == numbers
 
 
 def test_longdouble_becomes_float64_and_overflows_without_a_word():
@@ -586,6 +601,9 @@ def test_a_matrix_of_scipy_becomes_an_array():
         [object()],
         np.array(["a"]),
         np.array([None], object),
+        np.array([1.5, "2.5"], object),
+        deque(["a"]),
+        {"a": 1.5}.keys(),
         np.array([1 + 2j]),
         1 + 2j,
         [1 + 2j],
@@ -608,6 +626,20 @@ def test_a_tensor_of_torch_in_another_layout_is_taken_whole(layout):
         warnings.simplefilter("ignore")  # of torch's, about layouts that may change
         tensor = getattr(dense, layout)()
     np.testing.assert_array_equal(as_array(tensor, "a"), dense.numpy())
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")  # torch means to give them up
+def test_a_quantized_tensor_of_torch_is_the_numbers_that_it_stands_for():
+    torch = pytest.importorskip("torch")
+    tensor = torch.quantize_per_tensor(torch.tensor([0.5, -1.0]), scale=0.5, zero_point=3, dtype=torch.qint8)
+    assert as_array(tensor, "w").tolist() == [0.5, -1.0]
+    assert as_number(tensor[1], "loss") == -1.0
+
+
+def test_a_list_of_parameters_of_torch_is_an_array():
+    torch = pytest.importorskip("torch")
+    parameters = torch.nn.ParameterList([torch.ones(2), torch.zeros(2)])
+    assert as_array(parameters, "w").tolist() == [[1.0, 1.0], [0.0, 0.0]]
 
 
 def test_the_gradient_of_an_embedding_is_counted_with_its_zeros():

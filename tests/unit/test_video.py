@@ -110,3 +110,16 @@ def test_a_layout_without_time_is_refused_by_tag(order):
         ValueError, match=r"^tag 'clip': dataformats must be one of the orders of T, H, W, with C and N"
     ):
         video(FRAMES, order)
+
+
+@pytest.mark.parametrize(("fps", "still"), [(0.1, 70), (0.0016, 2), (4, 3000)])
+def test_a_picture_that_stands_still_for_longer_than_a_gif_can_say_is_shown_as_long_as_it_can(fps, still):
+    """A game that hangs: Pillow adds up the times of frames that are alike, and failed beyond 655 s."""
+    clip = np.repeat(FRAMES[[0, 1]], [still, 1], axis=0)
+    picture = stored(video(clip, fps=fps))
+    durations = []
+    for index in range(picture.n_frames):
+        picture.seek(index)
+        durations.append(picture.info["duration"])
+    assert durations == [655_350, 10 * round(100 / fps)]
+    assert [frame[..., 0].tolist() for frame in frames(video(clip, fps=fps))] == FRAMES[[0, 1]].tolist()
