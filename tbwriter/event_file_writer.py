@@ -69,23 +69,23 @@ class EventFileWriter(EventMethods, Storing):
             shipper="thread",
             marks_sessions=False,
         )
-        self._settings = settings
-        self._open_unless_run_again()
+        self._tb_settings = settings
+        self._tb_open_unless_run_again()
 
     def get_logdir(self) -> str:
         """Return the directory, as an absolute path or a URL."""
-        return self._settings.url
+        return self._tb_settings.url
 
-    def _put_raw(self, raw: Raw | RawSummary) -> None:
-        self._put(raw, size_of(raw))
+    def _tb_put_raw(self, raw: Raw | RawSummary) -> None:
+        self._tb_put(raw, size_of(raw))
 
     def flush(self, timeout: float | None = None) -> bool:
         """As `SummaryWriter.flush`."""
-        return self._flush_at(None, timeout)
+        return self._tb_flush_at(None, timeout)
 
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """As `SummaryWriter.close`."""
-        self._close_within(as_timeout(timeout))
+        self._tb_close_within(as_timeout(timeout))
 
     def __enter__(self) -> EventFileWriter:
         return self
@@ -96,4 +96,4 @@ class EventFileWriter(EventMethods, Storing):
         self.close()
 
     def __getstate__(self) -> tuple[Settings, dict[str, Any]]:
-        return self._state(EventFileWriter)
+        return self._tb_state(EventFileWriter)

@@ -122,7 +122,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         spool_dir: str | os.PathLike[str] | None = None,
         shipper: sinks.Shipper = "thread",
     ) -> None:
-        self._settings = Settings.checked(
+        self._tb_settings = Settings.checked(
             url=directory(log_dir, logdir, comment, rank),
             purge_step=None if purge_step is None else _summary.as_step(purge_step, "purge_step"),
             max_queue=max_queue,
@@ -144,14 +144,14 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             spool_dir=spool_dir,
             shipper=shipper,
         )
-        self._open_unless_run_again()
+        self._tb_open_unless_run_again()
 
     # -- the writer itself
 
-    def _begin_anew(self) -> None:
-        super()._begin_anew()
+    def _tb_begin_anew(self) -> None:
+        super()._tb_begin_anew()
         # Plain attributes, as torch's: a subclass may set them.
-        settings = self._settings
+        settings = self._tb_settings
         self.log_dir = self.logdir = settings.url
         self.purge_step = settings.purge_step
         self.max_queue = settings.max_queue
@@ -167,11 +167,11 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         Returns:
             Whether it is. False says that storage fails or is slow; the data is kept and tried again.
         """
-        return self._flush_at(None, timeout)
+        return self._tb_flush_at(None, timeout)
 
     def sync(self, timeout: float | None = None) -> bool:
         """Wait until all that was added before survives a failure of the machine; see `flush`."""
-        return self._flush_at(sinks.Durability.REMOTE, timeout)
+        return self._tb_flush_at(sinks.Durability.REMOTE, timeout)
 
     def close(self, timeout: float = CLOSE_SECS) -> None:
         """Store what is left and close the file; idempotent. Later `add_*` raise WriterClosedError.
@@ -181,8 +181,8 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
                 store it stays in the spool, and the log says where.
         """
         seconds = as_timeout(timeout)
-        self._end_trial()
-        self._close_within(seconds)
+        self._tb_end_trial()
+        self._tb_close_within(seconds)
 
     def export_scalars_to_json(self, path: str | os.PathLike[str]) -> None:
         """Write what `add_scalars` stored into a JSON file, as tensorboardX does; read back, not kept in memory.
@@ -197,30 +197,30 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             OSError: the file cannot be written, or stored points cannot be read.
         """
         if not self.flush():
-            _log.warning("%s: what is not stored yet is not in the export", sinks.without_user(self._settings.url))
+            _log.warning("%s: what is not stored yet is not in the export", sinks.without_user(self._tb_settings.url))
         curves = {
-            f"{self._settings.url}/{main_tag}/{key}": points_of(
-                sinks.join(self._settings.url, *name.split("/")), main_tag, self._settings.storage_options
+            f"{self._tb_settings.url}/{main_tag}/{key}": points_of(
+                sinks.join(self._tb_settings.url, *name.split("/")), main_tag, self._tb_settings.storage_options
             )
-            for (name, main_tag), key in list(self._compared.items())
-            if self._settings.write_to_disk
+            for (name, main_tag), key in list(self._tb_compared.items())
+            if self._tb_settings.write_to_disk
         }
         with open(path, "w", encoding="utf-8") as file:
             json.dump(curves, file, allow_nan=False)
 
     def get_logdir(self) -> str:
         """Return the directory, as an absolute path or a URL."""
-        return self._settings.url
+        return self._tb_settings.url
 
     @property
     def file_writer(self) -> FileWriter | None:
         """A face of this writer that takes Events and Summaries that were built elsewhere; None after `close`."""
-        return None if self._closed else FileWriter(self)
+        return None if self._tb_closed else FileWriter(self)
 
     @property
     def all_writers(self) -> dict[str, FileWriter] | None:
         """The file writers by directory: one, as sub-runs have no writers of their own; None after `close`."""
-        return None if self._closed else {self._settings.url: FileWriter(self)}
+        return None if self._tb_closed else {self._tb_settings.url: FileWriter(self)}
 
     def _get_file_writer(self) -> FileWriter:
         """As torch's and tensorboardX's: Lightning's loggers, and others, add Summaries of their own through it.
@@ -228,7 +228,7 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
         Raises:
             WriterClosedError: after `close`.
         """
-        if self._closed:
+        if self._tb_closed:
             raise WriterClosedError
         return FileWriter(self)
 
@@ -247,17 +247,17 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
             raise ValueError("use_metadata needs a global_step or a walltime")
         step = None if global_step is None else _summary.as_step(global_step, "use_metadata")
         seconds = None if walltime is None else _summary.as_wall_time(walltime, "use_metadata")
-        before = self._default_step, self._default_walltime, self._plain, self._groups
-        self._default_step = before[0] if step is None else step
-        self._default_walltime = before[1] if seconds is None else seconds
-        self._plain, self._groups = NothingKnown(), {}
+        before = self._tb_default_step, self._tb_default_walltime, self._tb_plain, self._tb_groups
+        self._tb_default_step = before[0] if step is None else step
+        self._tb_default_walltime = before[1] if seconds is None else seconds
+        self._tb_plain, self._tb_groups = NothingKnown(), {}
         try:
             yield self
         finally:
-            self._default_step, self._default_walltime, self._plain, self._groups = before
-            for tag in self._described.keys() & self._plain.keys():
-                del self._plain[tag]
-                self._groups.clear()
+            self._tb_default_step, self._tb_default_walltime, self._tb_plain, self._tb_groups = before
+            for tag in self._tb_described.keys() & self._tb_plain.keys():
+                del self._tb_plain[tag]
+                self._tb_groups.clear()
 
     def __enter__(self) -> SummaryWriter:
         return self
@@ -265,14 +265,14 @@ class SummaryWriter(ArrayMethods, MediaMethods, ChartMethods, GraphMethods):
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._failed = kind is not None
+        self._tb_failed = kind is not None
         self.close()
 
     def __getstate__(self) -> tuple[Settings, dict[str, Any]]:
-        return self._state(SummaryWriter)
+        return self._tb_state(SummaryWriter)
 
     def __repr__(self) -> str:
-        return f"SummaryWriter({sinks.without_user(self._settings.url)!r})"
+        return f"SummaryWriter({sinks.without_user(self._tb_settings.url)!r})"
 
 
 class FileWriter(EventMethods):
@@ -285,11 +285,11 @@ class FileWriter(EventMethods):
     def __init__(self, writer: SummaryWriter) -> None:
         self._writer = writer
 
-    def _put_raw(self, raw: Raw | RawSummary) -> None:
-        self._writer._put(raw, size_of(raw))
+    def _tb_put_raw(self, raw: Raw | RawSummary) -> None:
+        self._writer._tb_put(raw, size_of(raw))
 
-    def _defaults(self) -> tuple[int | None, float | None]:
-        return self._writer._default_step, self._writer._default_walltime
+    def _tb_defaults(self) -> tuple[int | None, float | None]:
+        return self._writer._tb_default_step, self._writer._tb_default_walltime
 
     @property
     def event_writer(self) -> FileWriter:
@@ -299,11 +299,11 @@ class FileWriter(EventMethods):
     def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
         """Add a graph as torch's converter returns it: a GraphDef and what is known of its run, which is left out."""
         graph = graph_profile[0] if isinstance(graph_profile, (tuple, list)) and graph_profile else graph_profile
-        self._writer._add_graph_def(graph, "graph_profile must be a GraphDef, or a pair with one", walltime)
+        self._writer._tb_add_graph_def(graph, "graph_profile must be a GraphDef, or a pair with one", walltime)
 
     def add_onnx_graph(self, graph: Any, walltime: float | None = None) -> None:
         """Add a GraphDef."""
-        self._writer._add_graph_def(graph, "graph must be a GraphDef, serialised or not", walltime)
+        self._writer._tb_add_graph_def(graph, "graph must be a GraphDef, serialised or not", walltime)
 
     def get_logdir(self) -> str:
         """Return the directory, as an absolute path or a URL."""

@@ -45,11 +45,11 @@ class ArrayMethods(Adding):
         """
         tag = _summary.check_tag(tag)
         # The worker may add to these tags: they must not hold anything else.
-        counts = [self._kinds.setdefault(f"{tag}/{name}", "scalar") == "scalar" for name in _summary.COUNT_NAMES]
+        counts = [self._tb_kinds.setdefault(f"{tag}/{name}", "scalar") == "scalar" for name in _summary.COUNT_NAMES]
         histogram = _summary.Histogram.of(
-            tag, values, bins=bins, max_bins=max_bins, copy=copy, told=self._told, counts=all(counts)
+            tag, values, bins=bins, max_bins=max_bins, copy=copy, told=self._tb_told, counts=all(counts)
         )
-        self._add(tag, histogram, "histogram", global_step, walltime)
+        self._tb_add(tag, histogram, "histogram", global_step, walltime)
 
     def add_histogram_raw(
         self,
@@ -92,9 +92,9 @@ class ArrayMethods(Adding):
             unshown=(num, sum, sum_squares),
             limits=bucket_limits,
             counts=bucket_counts,
-            told=self._told,
+            told=self._tb_told,
         )
-        self._add(tag, histogram, "histogram", global_step, walltime)
+        self._tb_add(tag, histogram, "histogram", global_step, walltime)
 
     def add_tensor(
         self, tag: str, tensor: Any, global_step: Any = None, walltime: float | None = None, *, copy: bool = True
@@ -114,7 +114,7 @@ class ArrayMethods(Adding):
             WriterClosedError: after `close`.
         """
         tag = _summary.check_tag(tag)
-        self._add(tag, _summary.Tensor.of(tag, tensor, copy=copy), "tensor", global_step, walltime)
+        self._tb_add(tag, _summary.Tensor.of(tag, tensor, copy=copy), "tensor", global_step, walltime)
 
     def add_text(self, tag: str, text_string: Any, global_step: Any = None, walltime: float | None = None) -> None:
         """Add a text in Markdown, or a table of texts from a list.
@@ -130,4 +130,4 @@ class ArrayMethods(Adding):
         """
         tag = _summary.check_tag(tag)
         text = _summary.Text.of(tag, text_string, suffix="/text_summary")
-        self._add(tag, text, "text", global_step, walltime)
+        self._tb_add(tag, text, "text", global_step, walltime)

@@ -19,14 +19,14 @@ _log = get_logger(__name__)
 class ChartMethods(ScalarMethods):
     """PR curves, meshes, hyper-parameters, custom scalars."""
 
-    def _begin_anew(self) -> None:
-        super()._begin_anew()
-        self._layout = _summary.Layout()
-        self._trial: dict[str, dict[str, _summary.HParam]] = {}  # "" -> the hyper-parameters of the run itself
-        self._trial_metrics: set[str] = set()  # tags of the run itself that come from add_hparams
-        self._trial_curves: set[str] = set()  # tags that do not, and were told
-        self._trial_numbers = itertools.count(1)
-        self._failed = False  # whether the `with` block of the run was left by an exception
+    def _tb_begin_anew(self) -> None:
+        super()._tb_begin_anew()
+        self._tb_layout = _summary.Layout()
+        self._tb_trial: dict[str, dict[str, _summary.HParam]] = {}  # "" -> the hyper-parameters of the run itself
+        self._tb_trial_metrics: set[str] = set()  # tags of the run itself that come from add_hparams
+        self._tb_trial_curves: set[str] = set()  # tags that do not, and were told
+        self._tb_trial_numbers = itertools.count(1)
+        self._tb_failed = False  # whether the `with` block of the run was left by an exception
 
     def add_pr_curve(
         self,
@@ -64,9 +64,9 @@ class ChartMethods(ScalarMethods):
             num_thresholds=num_thresholds,
             weights=weights,
             copy=copy,
-            told=self._told,
+            told=self._tb_told,
         )
-        self._add(tag, curve, "PR curve", global_step, walltime)
+        self._tb_add(tag, curve, "PR curve", global_step, walltime)
 
     def add_pr_curve_raw(
         self,
@@ -112,7 +112,7 @@ class ChartMethods(ScalarMethods):
             precision,
             recall,
         )
-        self._add(tag, _summary.PrCurveRaw.of(tag, rows), "PR curve", global_step, walltime)
+        self._tb_add(tag, _summary.PrCurveRaw.of(tag, rows), "PR curve", global_step, walltime)
 
     def add_mesh(
         self,
@@ -149,7 +149,7 @@ class ChartMethods(ScalarMethods):
         """
         tag = _summary.check_tag(tag)
         parts = _summary.mesh(tag, vertices, colors, faces, config_dict, copy=copy)
-        self._add_all(tag, parts, "mesh part", global_step, walltime)
+        self._tb_add_all(tag, parts, "mesh part", global_step, walltime)
 
     # -- hyper-parameters
 
@@ -186,46 +186,48 @@ class ChartMethods(ScalarMethods):
             WriterClosedError: after `close`.
         """
         hparams = _summary.check_hparams(hparam_dict)
-        metrics = self._checked_metrics(metric_dict, "metric_dict")
-        step = self._step_of(global_step, "hparams")
-        wall_time = self._wall_time(None, "hparams")
+        metrics = self._tb_checked_metrics(metric_dict, "metric_dict")
+        step = self._tb_step_of(global_step, "hparams")
+        wall_time = self._tb_wall_time(None, "hparams")
         starts = [_summary.trial_start(hparams, wall_time)]
         if hparam_domain_discrete is not None and (
             not isinstance(hparam_domain_discrete, Mapping) or hparam_domain_discrete
         ):
             starts.insert(0, _summary.experiment(hparams, list(metrics), hparam_domain_discrete))
-        sub_run = self._sub_run(run_name, name)
-        if sub_run is None and self._trial.get("", hparams) == hparams:
+        sub_run = self._tb_sub_run(run_name, name)
+        if sub_run is None and self._tb_trial.get("", hparams) == hparams:
             # What is refused must not count as the run's own trial.
             for tag in metrics:
-                self._check_kind(tag, "scalar")
+                self._tb_check_kind(tag, "scalar")
             for start in starts:
-                self._check_kind(start.tag, "hyper-parameter")
+                self._tb_check_kind(start.tag, "hyper-parameter")
         # One step, so that of two threads one is the first.
-        own = hparams if sub_run is not None else self._trial.setdefault("", hparams)
+        own = hparams if sub_run is not None else self._tb_trial.setdefault("", hparams)
         if own != hparams:
-            sub_run = f"hparams_{time.time():.0f}_{next(self._trial_numbers)}"
+            sub_run = f"hparams_{time.time():.0f}_{next(self._tb_trial_numbers)}"
         if sub_run is not None:
             ended = _summary.trial_end(failed=False, end_time=wall_time)
             entries: list[Entry] = [Pending(summary, step, wall_time) for summary in (*starts, ended)]
             entries += [(tag, number, step, wall_time) for tag, number in metrics.items()]
-            self._put_all(SubRun(sub_run, entry) for entry in entries)
+            self._tb_put_all(SubRun(sub_run, entry) for entry in entries)
             return
-        if global_step is None and self._default_step is None:
-            metrics = self._without_curves(metrics)
-        self._trial_metrics.update(metrics)
+        if global_step is None and self._tb_default_step is None:
+            metrics = self._tb_without_curves(metrics)
+        self._tb_trial_metrics.update(metrics)
         try:
             if own is hparams:
-                self._add_all("hparams", starts, "hyper-parameter", step, None, bounded=False)
+                self._tb_add_all("hparams", starts, "hyper-parameter", step, None, bounded=False)
         finally:
             # Also when strict raises here what an earlier call came upon.
-            self._add_metrics(metrics, step, None)
+            self._tb_add_metrics(metrics, step, None)
 
-    def _without_curves(self, metrics: Mapping[str, float]) -> dict[str, float]:
+    def _tb_without_curves(self, metrics: Mapping[str, float]) -> dict[str, float]:
         """Leave out metrics whose tags were used by other calls: they have points at steps."""
-        kept = {tag: value for tag, value in metrics.items() if tag not in self._kinds or tag in self._trial_metrics}
-        for tag in metrics.keys() - kept.keys() - self._trial_curves:
-            self._trial_curves.add(tag)
+        kept = {
+            tag: value for tag, value in metrics.items() if tag not in self._tb_kinds or tag in self._tb_trial_metrics
+        }
+        for tag in metrics.keys() - kept.keys() - self._tb_trial_curves:
+            self._tb_trial_curves.add(tag)
             _log.warning(
                 "add_hparams: tag %s is a curve of this run, and the table shows its last point: %r is left out. "
                 "global_step= adds it to the curve. Said once for this tag",
@@ -234,7 +236,7 @@ class ChartMethods(ScalarMethods):
             )
         return kept
 
-    def _sub_run(self, run_name: str | None, name: str | None) -> str | None:
+    def _tb_sub_run(self, run_name: str | None, name: str | None) -> str | None:
         """Return the sub-run that is asked for, None for the run itself."""
         given = {"run_name": run_name, "name": name}
         texts = [_summary.check_text(one, what) for what, one in given.items() if one is not None]
@@ -244,20 +246,20 @@ class ChartMethods(ScalarMethods):
         asked = "".join(texts)
         if not asked:
             return None
-        if os.path.isabs(asked) and sinks.normalise(asked) == self._settings.url:
+        if os.path.isabs(asked) and sinks.normalise(asked) == self._tb_settings.url:
             return None  # a way to have torch write into the run's own directory
         parts = [part for part in asked.split("/") if part != "."]
         if any(part in ("", "..") or "\0" in part or "\\" in part for part in parts):
-            where = sinks.without_user(self._settings.url)
+            where = sinks.without_user(self._tb_settings.url)
             raise ValueError(f"run_name must name a directory below {where!r}, got {_summary.shown(asked)}")
         return "/".join(parts) or None
 
-    def _end_trial(self) -> None:
+    def _tb_end_trial(self) -> None:
         """Say how the run ended, if it has a row: behind all else, room in the queue or not."""
-        if self._trial and self._worker is not None and not self._closed:
-            wall_time = self._wall_time(None, "hparams")
-            end = _summary.trial_end(failed=self._failed, end_time=wall_time)
-            self._queue.entries.append(Pending(end, 0, wall_time))
+        if self._tb_trial and self._tb_worker is not None and not self._tb_closed:
+            wall_time = self._tb_wall_time(None, "hparams")
+            end = _summary.trial_end(failed=self._tb_failed, end_time=wall_time)
+            self._tb_queue.entries.append(Pending(end, 0, wall_time))
 
     # -- custom scalars
 
@@ -273,25 +275,25 @@ class ChartMethods(ScalarMethods):
         Raises:
             TypeError, ValueError: another form. WriterClosedError: after `close`.
         """
-        self._add_layout(_summary.check_layout(layout))
+        self._tb_add_layout(_summary.check_layout(layout))
 
     def add_custom_scalars_multilinechart(
         self, tags: Sequence[str], category: str = "default", title: str = "untitled"
     ) -> None:
         """Add one chart with a line for each tag; see `add_custom_scalars`."""
-        self._add_chart("Multiline", tags, category, title)
+        self._tb_add_chart("Multiline", tags, category, title)
 
     def add_custom_scalars_marginchart(
         self, tags: Sequence[str], category: str = "default", title: str = "untitled"
     ) -> None:
         """Add one chart of a value between bounds, `tags` being value, lower and upper; see `add_custom_scalars`."""
-        self._add_chart("Margin", tags, category, title)
+        self._tb_add_chart("Margin", tags, category, title)
 
-    def _add_chart(self, kind: str, tags: Any, category: Any, title: Any) -> None:
+    def _tb_add_chart(self, kind: str, tags: Any, category: Any, title: Any) -> None:
         category, title = _summary.check_tag(category, "category"), _summary.check_tag(title, "title")
-        self._add_layout({category: {title: _summary.check_chart(title, kind, tags)}})
+        self._tb_add_layout({category: {title: _summary.check_chart(title, kind, tags)}})
 
-    def _add_layout(self, layout: dict[str, dict[str, _summary.Chart]]) -> None:
-        self._layout.update(layout)
+    def _tb_add_layout(self, layout: dict[str, dict[str, _summary.Chart]]) -> None:
+        self._tb_layout.update(layout)
         # The layout itself and no copy: of several calls, from whatever threads, the last one that is stored has all.
-        self._add("layout", _summary.CustomScalars(self._layout), "layout", None, None, bounded=False)
+        self._tb_add("layout", _summary.CustomScalars(self._tb_layout), "layout", None, None, bounded=False)

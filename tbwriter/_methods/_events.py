@@ -13,10 +13,10 @@ from tbwriter._methods._adding import wall_time_of
 class EventMethods:
     """The methods that torch's and TensorBoard's own file writers have, over whatever stores `Raw` entries."""
 
-    def _put_raw(self, raw: Raw | RawSummary) -> None:
+    def _tb_put_raw(self, raw: Raw | RawSummary) -> None:
         raise NotImplementedError
 
-    def _defaults(self) -> tuple[int | None, float | None]:
+    def _tb_defaults(self) -> tuple[int | None, float | None]:
         """Return the step and the wall time of what is added without one."""
         return None, None
 
@@ -33,7 +33,7 @@ class EventMethods:
             ValueError: bytes and a step or a wall time; bytes that are no Event; a wall time that is not finite.
             WriterClosedError: after `close`.
         """
-        default_step, default_walltime = self._defaults()
+        default_step, default_walltime = self._tb_defaults()
         step = default_step if step is None else step
         walltime = default_walltime if walltime is None else walltime
         if isinstance(event, bytes):
@@ -44,17 +44,17 @@ class EventMethods:
             step = None if step is None else _summary.as_step(step, "event")
             walltime = None if walltime is None else _summary.as_wall_time(walltime, "event")
             data = _serialised(event, "event", step, walltime)
-        self._put_raw(Raw(_summary.check_event(data)))
+        self._tb_put_raw(Raw(_summary.check_event(data)))
 
     def add_summary(self, summary: Any, global_step: Any = None, walltime: float | None = None) -> None:
         """Add an Event of a Summary, given as serialised bytes or as a message; see `add_event`."""
         data = summary if isinstance(summary, bytes) else _serialised(summary, "summary")
-        default_step, default_walltime = self._defaults()
+        default_step, default_walltime = self._tb_defaults()
         step = default_step if global_step is None else global_step
         walltime = default_walltime if walltime is None else walltime
         wall_time = wall_time_of(walltime, "summary")
         data = _summary.check_summary(data)
-        self._put_raw(RawSummary(data, _summary.as_step(step, "summary"), wall_time))
+        self._tb_put_raw(RawSummary(data, _summary.as_step(step, "summary"), wall_time))
 
 
 def _serialised(message: Any, name: str, step: int | None = None, walltime: float | None = None) -> bytes:

@@ -36,7 +36,7 @@ class GraphMethods(Adding):
             ImportError: torch's converter needs TensorBoard. WriterClosedError: after `close`.
         """
         data = _traced(model, input_to_model, verbose, use_strict_trace) if _is_of_torch(model) else model
-        self._add_graph_def(data, "model must be a GraphDef, serialised or not, or a torch module")
+        self._tb_add_graph_def(data, "model must be a GraphDef, serialised or not, or a torch module")
 
     def add_onnx_graph(self, prototxt: Any = None, *, onnx_model_file: Any = None) -> None:
         """Add the graph of an ONNX model.
@@ -63,20 +63,20 @@ class GraphMethods(Adding):
             raise TypeError(
                 f"prototxt must be the path of an ONNX model or an onnx.ModelProto, got {_summary.describe(model)}"
             )
-        self._add_graph(_summary.Graph.of_onnx(graph))
+        self._tb_add_graph(_summary.Graph.of_onnx(graph))
 
-    def _add_graph_def(self, graph: Any, wanted: str, walltime: float | None = None) -> None:
+    def _tb_add_graph_def(self, graph: Any, wanted: str, walltime: float | None = None) -> None:
         if isinstance(graph, (bytes, bytearray)):
             data = bytes(graph)
         elif getattr(getattr(graph, "DESCRIPTOR", None), "name", "") == "GraphDef" and not isinstance(graph, type):
             data = graph.SerializeToString()
         else:
             raise TypeError(f"{wanted}, got {_summary.describe(graph)}")
-        self._add_graph(_summary.Graph.of(data), walltime)
+        self._tb_add_graph(_summary.Graph.of(data), walltime)
 
-    def _add_graph(self, graph: _summary.Graph, walltime: float | None = None) -> None:
-        event = GraphEvent(graph, self._step_of(None, "graph"), self._wall_time(walltime, "graph"))
-        self._put(event, size_of(event))
+    def _tb_add_graph(self, graph: _summary.Graph, walltime: float | None = None) -> None:
+        event = GraphEvent(graph, self._tb_step_of(None, "graph"), self._tb_wall_time(walltime, "graph"))
+        self._tb_put(event, size_of(event))
 
     def add_embedding(
         self,
@@ -108,12 +108,12 @@ class GraphMethods(Adding):
             TypeError, ValueError: shapes, numbers or sizes do not fit. ImportError: there are images and Pillow is
                 missing. WriterClosedError: after `close`.
         """
-        step = self._step_of(global_step, tag)
+        step = self._tb_step_of(global_step, tag)
         embedding = _summary.Embedding.of(
             tag, step, mat, labels=metadata, header=metadata_header, images=label_img, copy=copy
         )
         points = Points(embedding)
-        self._put(points, size_of(points))
+        self._tb_put(points, size_of(points))
 
 
 def _loaded(path: str | bytes) -> Any:

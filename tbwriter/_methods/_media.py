@@ -38,7 +38,7 @@ class MediaMethods(Adding):
             TypeError, ValueError: shape or dtype do not fit. ImportError: Pillow is missing.
             WriterClosedError: after `close`.
         """
-        self._add_images(tag, img_tensor, global_step, walltime, dataformats, copy=copy)
+        self._tb_add_images(tag, img_tensor, global_step, walltime, dataformats, copy=copy)
 
     def add_images(
         self,
@@ -55,15 +55,15 @@ class MediaMethods(Adding):
         `img_tensor` is one array, or a list of images of one size; then `dataformats` may name the dimensions of one.
         The writer's `max_outputs` is the most that are stored. Other arguments and errors as `add_image`.
         """
-        self._add_images(tag, img_tensor, global_step, walltime, dataformats, copy=copy)
+        self._tb_add_images(tag, img_tensor, global_step, walltime, dataformats, copy=copy)
 
-    def _add_images(
+    def _tb_add_images(
         self, tag: str, images: Any, step: Any, walltime: float | None, dataformats: str, *, copy: bool
     ) -> None:
-        limit = self._settings.max_outputs
+        limit = self._tb_settings.max_outputs
         tag = _summary.check_tag(tag)
         batch = _summary.Images.of(tag, images, dataformats, copy=copy, max_outputs=limit)
-        self._add(tag, batch, "image", step, walltime)
+        self._tb_add(tag, batch, "image", step, walltime)
 
     def add_image_with_boxes(
         self,
@@ -105,7 +105,7 @@ class MediaMethods(Adding):
             rescale=rescale,
             copy=copy,
         )
-        self._add(tag, image, "image", global_step, walltime)
+        self._tb_add(tag, image, "image", global_step, walltime)
 
     def add_figure(
         self, tag: str, figure: Any, global_step: Any = None, close: bool = True, walltime: float | None = None
@@ -129,7 +129,7 @@ class MediaMethods(Adding):
         """
         tag = _summary.check_tag(tag)
         drawn = _summary.draw(tag, figure, close=bool(close))
-        self._add_images(tag, drawn, global_step, walltime, "NHWC", copy=False)
+        self._tb_add_images(tag, drawn, global_step, walltime, "NHWC", copy=False)
 
     def add_video(
         self,
@@ -160,7 +160,7 @@ class MediaMethods(Adding):
         """
         tag = _summary.check_tag(tag)
         video = _summary.Video.of(tag, vid_tensor, dataformats, fps=fps, copy=copy)
-        self._add(tag, video, "image", global_step, walltime)
+        self._tb_add(tag, video, "image", global_step, walltime)
 
     def add_audio(
         self,
@@ -188,5 +188,5 @@ class MediaMethods(Adding):
             TypeError, ValueError: shape, dtype or rate do not fit. WriterClosedError: after `close`.
         """
         tag = _summary.check_tag(tag)
-        audio = _summary.Audio.of(tag, snd_tensor, sample_rate=sample_rate, copy=copy, told=self._told)
-        self._add(tag, audio, "sound", global_step, walltime)
+        audio = _summary.Audio.of(tag, snd_tensor, sample_rate=sample_rate, copy=copy, told=self._tb_told)
+        self._tb_add(tag, audio, "sound", global_step, walltime)

@@ -74,13 +74,13 @@ class ScalarMethods(Adding):
             and global_step >= 0
             and walltime is None
             and type(tag) is str
-            and tag in self._plain
+            and tag in self._tb_plain
             and new_style is False
             and double_precision is False
             and display_name is _NO_TEXT
             and summary_description is _NO_TEXT
         ):
-            queue = self._queue
+            queue = self._tb_queue
             entries = queue.entries
             if len(entries) < queue.threshold:
                 entries.append((tag, scalar_value, global_step, _now()))
@@ -89,30 +89,32 @@ class ScalarMethods(Adding):
             display_name = display_name or new_style
         if isinstance(double_precision, str):
             summary_description = summary_description or double_precision
-        self._add_scalar(tag, scalar_value, global_step, walltime, display_name, summary_description)
+        self._tb_add_scalar(tag, scalar_value, global_step, walltime, display_name, summary_description)
 
-    def _add_scalar(self, tag: Any, value: Any, step: Any, walltime: Any, display_name: Any, description: Any) -> None:
-        known = type(tag) is str and tag in self._plain
+    def _tb_add_scalar(
+        self, tag: Any, value: Any, step: Any, walltime: Any, display_name: Any, description: Any
+    ) -> None:
+        known = type(tag) is str and tag in self._tb_plain
         tag = tag if known else _summary.check_tag(tag)
         names = display_name, description
         if display_name is not _NO_TEXT or description is not _NO_TEXT:
             names = _as_names(display_name, description)
-        number = _summary.as_scalar(value, tag, self._told)
-        step = self._step_of(step, tag)
-        wall_time = self._wall_time(walltime, tag)
+        number = _summary.as_scalar(value, tag, self._tb_told)
+        step = self._tb_step_of(step, tag)
+        wall_time = self._tb_wall_time(walltime, tag)
         if not known:
-            self._claim(tag, "scalar")
+            self._tb_claim(tag, "scalar")
         if names != (_NO_TEXT, _NO_TEXT):
-            self._described.setdefault(tag, names)
-            self._plain.pop(tag, None)
-            self._groups.clear()
-        if tag in self._described:
-            scalar = _summary.DescribedScalar(tag, number, *self._described[tag])
+            self._tb_described.setdefault(tag, names)
+            self._tb_plain.pop(tag, None)
+            self._tb_groups.clear()
+        if tag in self._tb_described:
+            scalar = _summary.DescribedScalar(tag, number, *self._tb_described[tag])
             entry = Pending(scalar, step, wall_time)
-            self._put(entry, size_of(entry))
+            self._tb_put(entry, size_of(entry))
             return
-        self._plain[tag] = None
-        self._put_scalar((tag, number, step, wall_time))
+        self._tb_plain[tag] = None
+        self._tb_put_scalar((tag, number, step, wall_time))
 
     def add_metrics(self, metrics: Mapping[str, Any], step: Any = None, walltime: float | None = None) -> None:
         """Add several scalars of one step, as one Event: cheaper and smaller than as many `add_scalar`.
@@ -132,45 +134,47 @@ class ScalarMethods(Adding):
             and -0x8000000000000000 <= step <= 0x7FFFFFFFFFFFFFFF
             and walltime is None
         ):
-            group = self._groups.get(tuple(metrics))
+            group = self._tb_groups.get(tuple(metrics))
             values = metrics.values()
             if group is not None and [*map(type, values)] == group.types and sum(map(abs, values)) <= 16777216.0:
-                queue = self._queue
+                queue = self._tb_queue
                 entries = queue.entries
                 if len(entries) < queue.threshold:
                     # Without the constructor of the class, which takes twice as long.
                     entries.append(_new_tuple(Scalars, (group.tags, group.pack(*values), step, _now())))
                     return
-        self._add_metrics(metrics, step, walltime)
+        self._tb_add_metrics(metrics, step, walltime)
 
-    def _add_metrics(self, metrics: Any, step: Any, walltime: Any) -> None:
-        self._check_open()
-        metrics = self._checked_metrics(metrics)
+    def _tb_add_metrics(self, metrics: Any, step: Any, walltime: Any) -> None:
+        self._tb_check_open()
+        metrics = self._tb_checked_metrics(metrics)
         first_tag = next(iter(metrics), "")
-        step = self._step_of(step, first_tag)
-        wall_time = self._wall_time(walltime, first_tag)
-        self._claim_all(metrics)
+        step = self._tb_step_of(step, first_tag)
+        wall_time = self._tb_wall_time(walltime, first_tag)
+        self._tb_claim_all(metrics)
         if metrics:
             tags = tuple(metrics)
-            if len(tags) <= SMALL_GROUP and self._plain.keys() >= metrics.keys():
-                if len(self._groups) >= _MAX_GROUPS:
-                    self._groups.clear()
-                tags = self._groups.setdefault(tags, Group(tags)).tags
+            if len(tags) <= SMALL_GROUP and self._tb_plain.keys() >= metrics.keys():
+                if len(self._tb_groups) >= _MAX_GROUPS:
+                    self._tb_groups.clear()
+                tags = self._tb_groups.setdefault(tags, Group(tags)).tags
             entry = Scalars(tags, pack_floats(metrics.values()), step, wall_time)
-            self._put(entry, size_of(entry), len(tags))
+            self._tb_put(entry, size_of(entry), len(tags))
 
-    def _checked_metrics(self, metrics: Mapping[str, Any], what: str = "metrics") -> dict[str, float]:
+    def _tb_checked_metrics(self, metrics: Mapping[str, Any], what: str = "metrics") -> dict[str, float]:
         if not isinstance(metrics, Mapping):
             raise TypeError(f"{what} must be a mapping of tag to value, got {_summary.describe(metrics)}")
-        return {_summary.check_tag(tag): _summary.as_scalar(value, tag, self._told) for tag, value in metrics.items()}
+        return {
+            _summary.check_tag(tag): _summary.as_scalar(value, tag, self._tb_told) for tag, value in metrics.items()
+        }
 
-    def _claim_all(self, tags: Iterable[str]) -> None:
+    def _tb_claim_all(self, tags: Iterable[str]) -> None:
         for tag in tags:
-            self._check_kind(tag, "scalar")
+            self._tb_check_kind(tag, "scalar")
         for tag in tags:
-            self._claim(tag, "scalar")
-            if tag not in self._described:
-                self._plain[tag] = None
+            self._tb_claim(tag, "scalar")
+            if tag not in self._tb_described:
+                self._tb_plain[tag] = None
 
     def add_scalar_series(self, tag: str, values: Any, steps: Any, wall_times: Any = None) -> None:
         """Add many points of one scalar at once; encoding them costs a fifth of a microsecond each.
@@ -188,18 +192,18 @@ class ScalarMethods(Adding):
             TypeError, ValueError: shapes differ, steps are no integers within int64, or a wall time is not finite.
             WriterClosedError: after `close`.
         """
-        self._check_open()
+        self._tb_check_open()
         series = _summary.as_series(
-            _summary.check_tag(tag), values, steps, wall_times, now=time.time(), told=self._told
+            _summary.check_tag(tag), values, steps, wall_times, now=time.time(), told=self._tb_told
         )
-        self._claim(tag, "scalar")
+        self._tb_claim(tag, "scalar")
         if len(series.values) < _FEW_POINTS:
             # Few points are cheaper as scalars than as matrices of bytes.
             for value, step, wall_time in zip(*(column.tolist() for column in series), strict=True):
-                self._put_scalar((tag, value, step, wall_time if wall_times is None else Given(wall_time)))
+                self._tb_put_scalar((tag, value, step, wall_time if wall_times is None else Given(wall_time)))
         else:
             entry = Series(tag, *series, at_once=wall_times is None)
-            self._put(entry, size_of(entry), len(series.values))
+            self._tb_put(entry, size_of(entry), len(series.values))
 
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: Any = None, walltime: float | None = None
@@ -218,10 +222,10 @@ class ScalarMethods(Adding):
         Raises:
             TypeError, ValueError, WriterClosedError: as `add_scalar`; then none is added.
         """
-        self._check_open()
+        self._tb_check_open()
         main_tag = _summary.check_tag(main_tag, "main_tag")
-        step = self._step_of(global_step, main_tag)
-        wall_time = self._wall_time(walltime, main_tag)
+        step = self._tb_step_of(global_step, main_tag)
+        wall_time = self._tb_wall_time(walltime, main_tag)
         shown = _summary.shown(main_tag)
         if not isinstance(tag_scalar_dict, Mapping):
             got = _summary.describe(tag_scalar_dict)
@@ -233,17 +237,17 @@ class ScalarMethods(Adding):
             if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name or "\\" in name:
                 got = f"{_summary.shown(name)} of {_summary.shown(key)}"
                 raise ValueError(f"tag {shown}: a key must make the name of a directory, got {got}")
-            number = _summary.as_scalar(value, f"{main_tag}/{key}", self._told)
+            number = _summary.as_scalar(value, f"{main_tag}/{key}", self._tb_told)
             items.append(SubRun(name, (main_tag, number, step, wall_time)))
-            self._compared[name, main_tag] = key
-        self._put_all(items)
+            self._tb_compared[name, main_tag] = key
+        self._tb_put_all(items)
 
-    def _put_scalar(self, scalar: Scalar) -> None:
-        queue = self._queue
+    def _tb_put_scalar(self, scalar: Scalar) -> None:
+        queue = self._tb_queue
         if len(queue.entries) < queue.threshold:
             queue.entries.append(scalar)
         else:
-            self._put(scalar)
+            self._tb_put(scalar)
 
 
 def _as_names(display_name: Any, description: Any) -> tuple[str, str]:

@@ -76,8 +76,8 @@ threading.Thread(target=interrupt, daemon=True).start()
 @pytest.mark.parametrize(
     ("ending", "at", "returncode"),
     [
-        ("writer.close()", "writer._closed", -signal.SIGINT),
-        ("writer.flush(); threading.Event().wait()", "writer._worker._requests", -signal.SIGINT),
+        ("writer.close()", "writer._tb_closed", -signal.SIGINT),
+        ("writer.flush(); threading.Event().wait()", "writer._tb_worker._requests", -signal.SIGINT),
         ("pass", "_live.exit_began()", 0),
         ("raise RuntimeError('boom')", "_live.exit_began()", 1),
     ],

@@ -67,7 +67,7 @@ def test_what_is_added_while_the_first_call_opens_is_stored_behind_its_own(write
     assert len(statuses(tmp_path)) == 2
     stats = twin.stats()
     assert (stats.queued, stats.written, stats.dropped) == (0, 6, 0)
-    assert twin._worker.queue._heavy == 0
+    assert twin._tb_worker.queue._heavy == 0
 
 
 def test_a_copy_that_is_closed_while_its_first_call_opens_stores_that_and_takes_no_more(writer, tmp_path):

@@ -56,13 +56,13 @@ def test_what_waits_counts_as_the_memory_that_it_holds(case, tmp_path):
 def uncounted_memory(writer, add):
     """Return the memory that `CALLS` calls hold beyond what is counted for them, in bytes."""
     gc.collect()
-    known = len(writer._queue.entries)
+    known = len(writer._tb_queue.entries)
     before = tracemalloc.get_traced_memory()[0]
     for _ in range(CALLS):
         add()
     gc.collect()
     held = tracemalloc.get_traced_memory()[0] - before
-    waiting = list(writer._queue.entries)[known:]
+    waiting = list(writer._tb_queue.entries)[known:]
     assert len(waiting) >= CALLS
     return held - sum(ENTRY_BYTES + size_of(item) for item in waiting)
 

@@ -245,7 +245,7 @@ def test_what_is_stored_makes_room_before_all_that_was_taken_is(stepwise):
     writer, passes = stepwise(max_queue_bytes=4 * MIB, block_secs=3600.0)
     writer.add_scalar("first", 0.0, 0)
     writer.flush(timeout=0)
-    wait_until(lambda: not writer._worker.queue.entries, within=PATIENCE_SECS)
+    wait_until(lambda: not writer._tb_worker.queue.entries, within=PATIENCE_SECS)
     for step in range(3):  # taken together, when the first is stored
         writer.add_tensor("t", np.zeros(MIB, np.uint8), step)
     waiting = threading.Thread(target=writer.add_tensor, args=("t", np.zeros(MIB, np.uint8), 3), daemon=True)

@@ -76,7 +76,7 @@ def test_a_handler_that_closes_and_raises_leaves_the_rest_to_the_next_close(in_t
     in_the_midst(handler)
     with pytest.raises(KeyboardInterrupt):
         writer.add_scalar("a", 1.0, 1)
-    writer._worker.close(1.0)  # as the exit of the process does
+    writer._tb_worker.close(1.0)  # as the exit of the process does
     assert scalars(tmp_path) == [(1, 1.0)]
     assert statuses(tmp_path) == ["clean"]
 

@@ -4,10 +4,11 @@ import copy
 import pickle
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from event_files import event_files, scalars
 
-from tbwriter import SummaryWriter, read_events
+from tbwriter import EventFileWriter, SummaryWriter, read_events
 
 ATTRIBUTES = ("log_dir", "logdir", "purge_step", "max_queue", "flush_secs", "filename_suffix")
 
@@ -116,3 +117,35 @@ def test_a_subclass_may_have_usual_private_names(tmp_path, name):
         writer.add_text("t", "text", 1)
         assert writer.flush()
     assert scalars(tmp_path, "a") == [(1, 1.0)]
+
+
+@pytest.mark.parametrize("kind", [SummaryWriter, EventFileWriter])
+def test_a_subclass_may_use_any_name_that_is_not_ours(tmp_path, kind):
+    """What is not public begins with _tb_, and is nobody else's: a subclass has its own _queue, _worker, _put, ..."""
+    with kind(tmp_path) as writer:
+        private = {name for name in [*vars(writer), *dir(kind)] if name.startswith("_") and not name.startswith("__")}
+    assert {name for name in private if not name.startswith("_tb_")} <= {"_get_file_writer"}
+
+
+class Buffering(SummaryWriter):
+    """Uses the names that loggers use."""
+
+    def __init__(self, logdir):
+        super().__init__(logdir)
+        self._queue = self._worker = self._lock = self._closed = self._settings = self._layout = self._step = None
+
+    def _put(self, *args):
+        return self._add_scalar(*args)
+
+    def _add_scalar(self, *args):
+        self.add_scalar(*args)
+
+
+def test_a_subclass_has_a_queue_and_a_worker_of_its_own(tmp_path):
+    with Buffering(tmp_path) as writer:
+        for step in range(3):
+            writer._put("a", np.float32(step), step)
+        writer.add_hparams({"rate": 0.1}, {"best": 1.0})
+        assert writer.flush()
+        assert writer._queue is None
+    assert scalars(tmp_path, "a") == [(step, float(step)) for step in range(3)]

@@ -909,7 +909,7 @@ def begin_encoding(writer, summary, gate):
     """Have the worker encode `summary`, which waits for the gate."""
     gate.shut()
     entry = Pending(summary, 0, 1.0)
-    writer._put(entry, size_of(entry))
+    writer._tb_put(entry, size_of(entry))
     gate.wait_for_arrival()
 
 
@@ -1020,7 +1020,7 @@ def test_the_queue_gives_back_what_an_entry_took(writer_at, tmp_path, add):
     for _ in range(2):
         add(writer)
     assert writer.flush(PATIENCE_SECS)
-    assert writer._worker.queue._heavy == 0
+    assert writer._tb_worker.queue._heavy == 0
 
 
 def test_scalars_have_room_beside_an_entry_that_is_larger_than_the_queue(hung, gate, tmp_path):
@@ -1086,7 +1086,7 @@ def test_the_counters_add_up_at_any_moment_of_the_worker(tmp_path, writer_at, fa
 
     def look(*_):
         # With the queue's lock held by this thread, no other one could look.
-        if lowest and not writer._worker.queue._lock._is_owned():
+        if lowest and not writer._tb_worker.queue._lock._is_owned():
             stats = writer.stats()
             sums[stats.queued + stats.written + stats.dropped] += 1
             lowest[0] = min(lowest[0], stats.queued, stats.written, stats.dropped)
@@ -1104,7 +1104,7 @@ def test_the_counters_add_up_at_any_moment_of_the_worker(tmp_path, writer_at, fa
         writer.add_text("t", "words", step)
     writer.add_scalar_series("s", np.zeros(200), np.arange(200))
     entry = Pending(Unencodable(), 0, 1.0)
-    writer._put(entry, size_of(entry))
+    writer._tb_put(entry, size_of(entry))
     lowest.append(0)
     assert writer.flush(PATIENCE_SECS)
     assert writer.stats().dropped == 31
