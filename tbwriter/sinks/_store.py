@@ -73,7 +73,7 @@ _LEAST_SECS = 0.5
 # A call gives up after so long, and this much more for each byte.
 CALL_SECS = 30.0
 SECS_PER_BYTE = 1 / 50_000
-_READ_BLOCK_BYTES = 4 << 20
+READ_BLOCK_BYTES = 4 << 20
 # Where drivers print warnings and stacks of their own, each time that a store does not answer as it should.
 _TALKATIVE = {"gs": "gcsfs", "abfs": "azure.storage.blob._shared.response_handlers"}
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -336,7 +336,7 @@ class Store:
 
     def open(self, url: str) -> BinaryIO:
         """Open an object for reading, by ranges."""
-        return cast("BinaryIO", self._fs.open(self.path(url), "rb", block_size=_READ_BLOCK_BYTES))
+        return cast("BinaryIO", self._fs.open(self.path(url), "rb", block_size=READ_BLOCK_BYTES))
 
     def read(self, url: str) -> bytes:
         """Return all of a small object."""
