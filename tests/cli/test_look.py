@@ -53,6 +53,16 @@ def test_inspect_is_readable(tbwriter_command, runs):
         assert words in answer.out
 
 
+def test_inspect_of_one_file_says_what_the_readers_columns_are_of(tbwriter_command, tmp_path):
+    """Of a file as log directory TensorBoard shows nothing, as `doctor` says."""
+    put(tmp_path, "good")
+    (file,) = tmp_path.iterdir()
+    assert "list nothing with a file as --logdir" in tbwriter_command("inspect", file).out
+    assert "as --logdir" not in tbwriter_command("inspect", tmp_path).out
+    told = [tbwriter_command("inspect", place, "--json").json["runs"][0]["is_one_file"] for place in (file, tmp_path)]
+    assert told == [True, False]
+
+
 def test_inspect_takes_tags_by_pattern(tbwriter_command, runs):
     first = tbwriter_command("inspect", runs, "--tag", "^lo", "--json").json["runs"][0]
     assert [tag["tag"] for tag in first["tags"]] == ["loss"]
