@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,18 +64,30 @@ def ship(
     roots = spool_places(spool_dir)
     if spool_dir is not None and not roots[0].is_dir():
         raise FileNotFoundError(f"{os.fspath(spool_dir)!r} is no directory")
+    found = (
+        leftover
+        for root in filter(os.path.isdir, roots)
+        for leftover in (take(root) if (root / "url.json").exists() else leftovers(root))
+    )
+    return send_all(((leftover, storage_options) for leftover in found), deadline)
+
+
+def send_all(found: Iterable[tuple[Leftover, Mapping[str, Any] | None]], deadline: float) -> list[Shipped]:
+    """Store what is in leftovers, each with the options for its store; where one fails, what is later at its URL waits.
+
+    Readers go through the files of a run in order, and never back.
+    """
     shipped: list[Shipped] = []
     left: dict[str, str] = {}  # URLs of which something is, and where
-    for root in filter(os.path.isdir, roots):
-        for leftover in take(root) if (root / "url.json").exists() else leftovers(root):
-            url = leftover.url.rstrip("/")
-            if url in left:  # readers go through the files of a run in order, and never back
-                leftover.close()
-                shipped.append(Shipped(str(leftover.path), url, 0, 0, f"waits for what is left in {left[url]}"))
-                continue
-            shipped.append(send(leftover, storage_options, deadline))
-            if shipped[-1].error is not None:
-                left[url] = shipped[-1].directory
+    for leftover, storage_options in found:
+        url = leftover.url.rstrip("/")
+        if url in left:
+            leftover.close()
+            shipped.append(Shipped(str(leftover.path), url, 0, 0, f"waits for what is left in {left[url]}"))
+            continue
+        shipped.append(send(leftover, storage_options, deadline))
+        if shipped[-1].error is not None:
+            left[url] = shipped[-1].directory
     return shipped
 
 

@@ -1,8 +1,12 @@
 """Where data waits for a store, on machines that lack one of the usual places."""
 
+import io
+import json
 import os
+import pickle
 import stat
 import tempfile
+import threading
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,7 +17,7 @@ from test_object_sinks import OtherStore
 from waiting import wait_until
 
 from tbwriter import SummaryWriter, read_events, ship, sinks
-from tbwriter.sinks import _object, _store, _strays
+from tbwriter.sinks import _object, _shipper, _store, _strays
 
 
 class Store(OtherStore):
@@ -130,6 +134,27 @@ def test_a_run_elsewhere_sends_nothing_of_a_url_after_what_it_could_not_send(lef
         jobs = _store.store_for(writer.log_dir, None).uploader._due
         wait_until(lambda: not any(isinstance(job, _strays.Strays) for job in list(jobs)), within=30)
     assert [path.rsplit("/", 1)[1] for path in Store.taken if "elsewhere" not in path] == names[:1]
+
+
+def test_a_shipper_process_is_not_held_up_by_a_store_that_is_down(tmp_path, monkeypatch):
+    monkeypatch.setattr(_object, "_FIRST_PUT_SECS", 0.1)
+    monkeypatch.setattr(Store, "refused", "/")
+    monkeypatch.setattr(Store, "taken", [])
+    for name in ("down", "up"):
+        SummaryWriter(f"places-test://{name}/run", spool_dir=tmp_path).close(0)
+    _store._stores.clear()
+    Store.refused = "down"
+    told = b"".join(pickle.dumps((str(path), {})) for path in sorted(tmp_path.glob("*/"), key=_url_of))
+    shipper = threading.Thread(target=_shipper.main, args=[io.BytesIO(told)])
+    shipper.start()
+    wait_until(lambda: len(Store.taken) == 1, within=30)
+    Store.refused = ""
+    shipper.join(30)
+    assert [path.split("/")[1] for path in Store.taken] == ["up", "down"]
+
+
+def _url_of(spool):
+    return json.loads((spool / "url.json").read_text())["url"]
 
 
 @pytest.fixture
