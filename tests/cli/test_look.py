@@ -84,6 +84,40 @@ def odd(tmp_path_factory):
     return run.parent
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_names_that_the_encoding_of_the_output_lacks_end_no_command(tmp_path, encoding):
+    """As of a file on Windows, or of an old terminal. What programs read means the same all the same."""
+    from typer.testing import CliRunner
+
+    from tbwriter.cli._app import app
+
+    run, tag = tmp_path / "runs" / "рун", "потери/训练 \N{GRINNING FACE}"
+    with SummaryWriter(run) as writer:
+        for value in (0.5, math.inf):
+            writer.add_scalar(tag, value, 1)
+
+    def told(*arguments):
+        ended = CliRunner(charset=encoding).invoke(app, list(map(str, arguments)))
+        assert (ended.exit_code, ended.stderr) == (0, "")
+        return ended.stdout_bytes.decode()
+
+    for command in ("inspect", "doctor", "verify", "tail --once", f"merge -o {tmp_path / 'out'}"):
+        name, *more = command.split()
+        assert r"\u0440\u0443\u043d" in told(name, run.parent, *more)
+    (found,) = json.loads(told("inspect", run, "--json"))["runs"]
+    assert [one["tag"] for one in found["tags"]] == [tag]
+    assert json.loads(told("cat", run).splitlines()[0])["tag"] == tag
+    assert tag in told("export", run)
+
+
+def test_names_are_shown_where_the_locale_is_c_and_python_takes_that_literally(tmp_path):
+    with SummaryWriter(tmp_path / "run") as writer:
+        writer.add_scalar("потери", 0.5, 1)
+    told = program("inspect", tmp_path, env={**os.environ, "PYTHONIOENCODING": "ascii:surrogateescape"})
+    assert (told.returncode, told.stderr) == (0, "")
+    assert r"\u043f\u043e\u0442" in told.stdout
+
+
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_inspect_is_readable_at_any_width(tbwriter_command, runs, odd, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
