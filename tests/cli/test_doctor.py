@@ -269,6 +269,23 @@ def test_an_end_behind_other_damage_is_not_said_to_be_shown_up_to(tbwriter_comma
     assert "all" not in end["what"].split()
 
 
+@pytest.mark.parametrize("tags", [("loss", "loss"), ("loss", "accuracy")])
+def test_writers_at_one_time_are_told_however_short_that_was(doctor, tmp_path, tags):
+    with SummaryWriter(tmp_path) as one, SummaryWriter(tmp_path) as other:
+        for step in range(50):
+            for writer, tag in zip((one, other), tags, strict=True):
+                writer.add_scalar(tag, 1.0, step)
+    assert doctor(tmp_path) == ["several-writers"]
+
+
+def test_sessions_and_files_in_quick_succession_are_not_taken_for_writers_at_one_time(doctor, tmp_path):
+    for first in (0, 100, 200):
+        with SummaryWriter(tmp_path, purge_step=first, max_file_size=1000) as writer:
+            for step in range(first, first + 100):
+                writer.add_scalar("loss", 1.0, step)
+    assert doctor(tmp_path) == []
+
+
 def test_files_that_are_as_long_but_hold_other_values_are_no_copies(doctor, tmp_path):
     """To remove one of them would lose it."""
     for pid in (1, 2):
