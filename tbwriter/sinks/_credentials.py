@@ -36,6 +36,18 @@ _OF_CONTAINERS = frozenset({"az", "abfs", "abfss"})
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 
+def check_options(options: object) -> None:
+    """Raise where these are no storage options; the message shows no value.
+
+    Raises:
+        TypeError: neither a mapping with names as keys nor None.
+    """
+    if options is None or (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
+        return
+    got = type(options).__name__ + (" with keys that are no str" if isinstance(options, Mapping) else "")
+    raise TypeError(f"storage_options must be a dict such as {{'endpoint_url': ...}}, got {got}")
+
+
 def without_user(url: str) -> str:
     """Return `url` without `user:password@`; what stands there in Azure's is a container."""
     scheme, mark, rest = url.partition("://")

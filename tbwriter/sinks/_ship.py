@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tbwriter.sinks._credentials import check_options
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -60,6 +62,7 @@ def ship(
     """
     from tbwriter.sinks._spool_dirs import leftovers, take
 
+    check_options(storage_options)
     deadline = time.monotonic() + timeout
     roots = spool_places(spool_dir)
     if spool_dir is not None and not roots[0].is_dir():

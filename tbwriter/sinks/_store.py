@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
 from tbwriter._logger import get_logger
-from tbwriter.sinks._credentials import HIDDEN, hide, safe_options, without_user
+from tbwriter.sinks._credentials import HIDDEN, check_options, hide, safe_options, without_user
 from tbwriter.sinks._io_loop import IO_THREAD, io_loop
 from tbwriter.sinks._options import (
     CONNECT_SECS,
@@ -417,8 +417,9 @@ def store_for(url: str, options: Mapping[str, Any] | None, *, within: float = DR
         within: as for `Store`.
 
     Raises:
-        ImportError, ValueError: as `Store`.
+        ImportError, ValueError: as `Store`. TypeError: these are no options.
     """
+    check_options(options)
     scheme, rest = url.split("://", 1)
     protocol = _DRIVERS.get(scheme, (scheme,))[0]
     netloc = rest.split("/", 1)[0]

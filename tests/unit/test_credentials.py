@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tbwriter import SummaryWriter
+from tbwriter import EventFileWriter, SummaryWriter, open_sink, read_events, ship, sinks, verify
 from tbwriter.sinks._credentials import hide, safe_options, without_user
 from tbwriter.sinks._options import found_elsewhere, identity, with_defaults
 from tbwriter.sinks._store import is_refusal
@@ -216,3 +216,23 @@ def test_answers_of_s3_against_which_waiting_does_not_help_are_refusals(code, re
     exceptions = pytest.importorskip("botocore.exceptions")
     answer = exceptions.ClientError({"Error": {"Code": code, "Message": "said"}}, "PutObject")
     assert is_refusal(errors.translate_boto_error(answer)) == refused
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda place, options: SummaryWriter(place, storage_options=options),
+        lambda place, options: EventFileWriter(place, storage_options=options),
+        lambda place, options: open_sink(place, name="a", storage_options=options),
+        lambda _, options: list(read_events("s3://bucket/run", storage_options=options)),
+        lambda _, options: verify("s3://bucket/run", storage_options=options),
+        lambda _, options: sinks.put_file("s3://bucket/run", "a", b"", options),
+        lambda place, options: ship(place, storage_options=options),
+    ],
+)
+@pytest.mark.parametrize("options", ['{"secret": "hunter2"}', [("secret", "hunter2")], {1: "hunter2"}])
+def test_what_are_no_options_is_refused_by_name_and_not_shown(tmp_path, call, options):
+    with pytest.raises(TypeError, match=r"^storage_options must be a dict") as raised:
+        call(str(tmp_path), options)
+    assert "hunter2" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
