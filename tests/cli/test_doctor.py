@@ -5,12 +5,15 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 import pytest
 from damaged import BEGIN, CASES, GOOD, NAME, put, scalar, version
 
 from tbwriter import SummaryWriter
+from tbwriter._tree import Found
+from tbwriter.cli._finding import being_written
 
 FOUND = {
     "good": [],
@@ -337,6 +340,23 @@ def test_a_record_that_is_being_written_is_no_fault(doctor, tmp_path):
 def test_a_live_run_that_has_flushed_nothing_is_told(doctor, tmp_path):
     with SummaryWriter(tmp_path):
         assert "note:only-file-version" in doctor(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("folder", "ago", "live"),
+    [
+        ("/elsewhere", 30, True),
+        ("/elsewhere", 90, False),
+        ("/elsewhere", -5, True),  # a server's clock that is ahead
+        ("/elsewhere", -90, False),
+        ("s3://bucket", 350, True),  # between two puts of an old run
+        ("s3://bucket", 410, False),
+    ],
+)
+def test_a_file_of_another_machines_writer_is_live_while_its_next_change_may_come(folder, ago, live):
+    name = NAME.format(second=1, pid=1)
+    found = Found(f"{folder}/{name}", name, 100, time.time() - ago)
+    assert bool(being_written(found)) == live
 
 
 def test_a_run_that_ended_is_not_told_to_grow(doctor, tmp_path):
