@@ -171,6 +171,7 @@ def test_an_endpoint_is_found_where_the_driver_finds_it(monkeypatch, tmp_path, p
 )
 def test_the_driver_is_told_the_endpoint_that_tensorboard_and_tensorboardx_are_told(monkeypatch, given, https, want):
     """Boto knows nothing of it, and would write into a bucket of that name at Amazon's."""
+    pytest.importorskip("botocore")
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "FSSPEC_S3_ENDPOINT_URL", "S3_USE_HTTPS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("S3_ENDPOINT", given)
