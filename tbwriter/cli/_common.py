@@ -24,7 +24,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from tbwriter import _tree, sinks
 from tbwriter._tree import Directory
 from tbwriter.cli import _ends
-from tbwriter.cli._visible import in_json, visible
+from tbwriter.cli._visible import accept_all, in_json, visible
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -95,6 +95,8 @@ def command(function: Callable[P, T]) -> Callable[P, T]:
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         # The reader's warnings about damage are results, for people; everything else of logging stays quiet.
         logging.basicConfig(format="tbwriter: %(message)s", level=logging.WARNING, stream=sys.stderr)
+        for stream in (sys.stdout, sys.stderr):
+            accept_all(stream)
         verdict: typer.Exit | None = None
         try:
             with _ends.ended_by_sigterm():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import enum
+import io
 import json
 import os
 import re
@@ -84,6 +85,8 @@ def export(
     if output is None:
         if chosen is Format.PARQUET:
             raise typer.BadParameter("Parquet goes to a file: say --output FILE")
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # as a file
         sys.stdout.write(",".join(COLUMNS) + "\n")
         for run in runs:
             damages, has_values = _push(run, tag, kind, options, lambda rows: _csv_rows(sys.stdout, rows))

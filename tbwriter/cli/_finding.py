@@ -20,7 +20,10 @@ WARNING = "warning"
 NOTE = "note"
 """Worth knowing; nothing is wrong. Notes alone end in exit code 0."""
 
+# Whose writer is alive was changed so lately; by the clock of a server, which may be ahead of ours.
 _FRESH_SECS = 60.0
+# Objects of an old run are stored anew every 300 s, with a fifth of jitter; see `SegmentPolicy`.
+_FRESH_OBJECT_SECS = 400.0
 MERGED = ("merged", 0)
 """Host and process in the names of files that `tbwriter merge` wrote."""
 # events.out.tfevents.<second>.<host>.<pid>.<number>: tbwriter, torch, TensorFlow 2. Hosts may hold dots.
@@ -79,9 +82,11 @@ def being_written(found: Found) -> str:
         return f"its writer, process {writer[1]}, is running"
     if writer == MERGED:  # stored whole
         return ""
-    if found.changed is not None and 0 <= time.time() - found.changed < _FRESH_SECS:
-        return f"it was changed {duration(time.time() - found.changed)} ago"
-    return ""
+    if found.changed is None:
+        return ""
+    ago = time.time() - found.changed
+    fresh = _FRESH_OBJECT_SECS if "://" in found.path else _FRESH_SECS
+    return f"it was changed {duration(max(ago, 0.0))} ago" if -_FRESH_SECS < ago < fresh else ""
 
 
 def _own_names() -> set[str]:

@@ -29,9 +29,9 @@ def inspect(
 ) -> None:
     """Show runs, files, sessions and tags, and what each of TensorBoard's readers shows of them.
 
-    Of each tag: kind, points, first and last step and time, missing steps, NaN, bytes. Memory stays bounded, whatever
-    the size of the files. Exit codes: 0; 1 when a file is damaged; 2 wrong usage, or no such tag; 3 nothing there or
-    not readable.
+    Of each tag: kind, points, first and last step and time, missing steps, NaN, bytes. Of one file: what is shown of a
+    directory that holds it alone. Memory stays bounded, whatever the size of the files. Exit codes: 0; 1 when a file is
+    damaged; 2 wrong usage, or no such tag; 3 nothing there or not readable.
     """
     options = _common.options_of(storage_options)
     pattern = _writing.pattern(tag, "--tag")
@@ -80,6 +80,7 @@ def run_as_dict(run: RunScan, pattern: re.Pattern[str] | None) -> dict[str, Any]
     return {
         "run": run.name,
         "path": run.path,
+        "is_one_file": _is_one_file(run),
         "sessions": [start.step for start in run.starts],
         "values": run.values,
         "graphs": run.graphs,
@@ -87,6 +88,11 @@ def run_as_dict(run: RunScan, pattern: re.Pattern[str] | None) -> dict[str, Any]
         "files": [_file_as_dict(file) for file in run.files],
         "tags": [_tag_as_dict(run, name, scan) for name, scan in _chosen(run, pattern).items()],
     }
+
+
+def _is_one_file(run: RunScan) -> bool:
+    """Say whether a file was asked for, of which no reader shows anything when it is its log directory."""
+    return [file.found.path for file in run.files] == [run.path]
 
 
 def _file_as_dict(file: FileScan) -> dict[str, Any]:
@@ -152,6 +158,8 @@ def _show(out: Console, run: RunScan, pattern: re.Pattern[str] | None, embedding
         _rows.show(out, _TAGS, _tag_rows(run, tags), red=frozenset())
     for embedding in embeddings:
         out.print(f"  embedding {cell(embedding['name'])}  {cell(embedding['error'] or embedding['tensors'])}")
+    if tags and _is_one_file(run):
+        out.print("  readers: of a directory that holds this file alone; they list nothing with a file as --logdir")
     if run.more_tags:
         out.print(f"  {run.more_tags} values of further tags are not shown")
     out.print()

@@ -17,7 +17,7 @@ from tbwriter._naming import MARKER_STEP
 from tbwriter._scanned import Back, Bulk, FileScan, Restart, RunScan, Start, TagScan
 from tbwriter.cli._finding import writer_of
 
-# Clocks of two nodes, and events that wait in queues, differ by less.
+# Clocks of two nodes, and events that wait in queues, differ by less; and by less than half of what is short.
 _OVERLAP_SECS = 1.0
 _COMPARED = 1 << 20  # bytes at a time
 
@@ -33,9 +33,9 @@ def overlapping(run: RunScan) -> list[tuple[FileScan, FileScan]]:
     pairs = []
     for first, second in combinations(with_times[:200], 2):
         together = min(first.latest, second.latest) - second.earliest
-        if together > _OVERLAP_SECS:
+        shorter = min(file.latest - file.earliest for file in (first, second))
+        if together > min(_OVERLAP_SECS, shorter / 2):
             one, other = writer_of(first.found.name), writer_of(second.found.name)
-            shorter = min(file.latest - file.earliest for file in (first, second))
             if one is None or one != other or together > shorter / 2:
                 pairs.append((first, second))
     return pairs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import importlib.util
+import os
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import typer
 from tbwriter import sinks
 from tbwriter._scanned import RunScan
 from tbwriter.cli import _common, _order, _readers, _scanning
+from tbwriter.cli._environment import environment, logdir_of
 
 _MOST_SAMPLES = {"scalars": 100_000, "histograms": 1000, "images": 200, "audio": 50, "text": 1000}
 
@@ -29,9 +31,9 @@ def serve(
 ) -> None:
     """Start TensorBoard on PATH with the flags that suit what lies there, and say how to reach it over SSH.
 
-    --samples_per_plugin so that all points are kept, --reload_multifile where several writers share a directory, and
-    the Python reader where the data server hides tags. Ends with Ctrl-C. Exit codes: TensorBoard's own; 2 wrong usage;
-    3 nothing there, not readable, or TensorBoard is not installed.
+    --samples_per_plugin so that all points are kept, --reload_multifile where several writers share a directory, the
+    Python reader where the data server hides tags, and for a URL what its environment must hold. Ends with Ctrl-C. Exit
+    codes: TensorBoard's own; 2 wrong usage; 3 nothing there, not readable, or TensorBoard is not installed.
     """
     options = _common.options_of(storage_options)
     place = _common.place(path)
@@ -41,13 +43,15 @@ def serve(
     runs = _common.runs_below(place, options)
     scans = list(_scanning.scan_all(runs, options, what="looking"))
     flags, reasons = suitable_flags(scans)
-    command = ["tensorboard", "--logdir", place, "--host", host, "--port", str(port), *flags]
+    command = ["tensorboard", "--logdir", logdir_of(place), "--host", host, "--port", str(port), *flags]
+    shown = environment(place, options, secrets=False)
     if as_json:
-        _common.print_json({"command": command, "reasons": reasons})
+        _common.print_json({"command": command, "environment": shown, "reasons": reasons})
         return
     for reason in reasons:
         _common.say(reason)
-    line = " ".join(_common.shell_word(word) for word in command)
+    variables = [f"{name}={_common.shell_word(value)}" for name, value in shown.items()]
+    line = " ".join([*variables, *map(_common.shell_word, command)])
     if show:
         print(line)  # noqa: T201 - the result
         return
@@ -56,7 +60,8 @@ def serve(
     _common.say(line)
     if host in {"127.0.0.1", "localhost"} and port:
         _common.say(f"from another machine: ssh -N -L {port}:localhost:{port} {getpass.getuser()}@{socket.getfqdn()}")
-    ended = subprocess.run([sys.executable, "-m", "tensorboard.main", *command[1:]], check=False)  # noqa: S603
+    full = {**os.environ, **environment(place, options, secrets=True)}
+    ended = subprocess.run([sys.executable, "-m", "tensorboard.main", *command[1:]], env=full, check=False)  # noqa: S603
     raise typer.Exit(ended.returncode)
 
 

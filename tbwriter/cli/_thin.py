@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -20,6 +21,10 @@ from tbwriter.cli._damage import Damage
 _AROUND_RECORD = 16  # length and checksums
 _SIZE = re.compile(r"\s*([\d.]+)\s*(|k|M|G)i?B?\s*", re.IGNORECASE)
 _MOST_TRIES = 6
+# So much of a budget is enough: each try goes through all of a run.
+_FULL_ENOUGH = 0.9
+# Of a bucket of values in a row so many stay. N is a third of its size, and need not be whole.
+_STAY = 3
 
 
 @_common.command
@@ -66,7 +71,12 @@ def thin(
     runs, into, damage = _writing.plan(path, output, in_place, force, options)
     _kinds.refuse_unknown(kinds, "--drop-kind", runs, options)
     # What stays of each run is settled before the first is written: a budget may turn out to be too small.
-    plans = [_planned(run, every or 1, limit, unwanted, options, damage) for run in runs]
+    plans = [
+        _planned(run, _STAY * (every or 1), unwanted, options, damage)
+        if limit is None
+        else _planned_within(run, limit, unwanted, options, damage)
+        for run in runs
+    ]
     if pattern is not None and not found_tag:
         _common.say(f"tbwriter: --drop-tag {drop_tag}: no such tag in {path}")
     done = []
@@ -86,12 +96,14 @@ def _bytes(text: str) -> int:
 class Plan:
     """Which values of a run stay: a bit for each."""
 
-    def __init__(self, every: int, unwanted: Callable[[str, TagScan], bool]) -> None:
-        self._every = every
+    def __init__(self, bucket: int, unwanted: Callable[[str, TagScan], bool]) -> None:
+        """Keep three of each `bucket` values of a tag, and none of the tags that `unwanted` names."""
+        self._bucket = bucket
         self._unwanted = unwanted
         self._kept = np.zeros(1024, np.uint8)
         self._bits = b""
-        self._begun: dict[str, tuple[list[int], list[float]]] = {}  # the bucket of each tag that is not full yet
+        # The bucket of each tag that is not full yet:
+        self._begun: dict[str, tuple[list[int], list[float], TagScan]] = {}
         self._dropped: set[str] = set()
 
     def observe(self, tag: str, bulk: Bulk) -> None:
@@ -99,32 +111,24 @@ class Plan:
         if tag in self._dropped or (bulk.scan.points == len(bulk.where) and self._unwanted(tag, bulk.scan)):
             self._dropped.add(tag)
             return
-        if self._every == 1:
+        if self._bucket == _STAY:
             self._keep(bulk.where)
             return
         if tag not in self._begun:
             self._keep(bulk.where[:1])
-        places, numbers = self._begun.get(tag, ([], []))
+        places, numbers, _ = self._begun.get(tag, ([], [], None))
         where = np.concatenate([np.array(places, np.int64), bulk.where])
         values = np.concatenate([np.array(numbers, np.float64), bulk.numbers])
-        scalars = bulk.scan.plugin == "scalars"
-        size = 3 * self._every if scalars else self._every
-        whole = len(where) // size * size
+        whole = len(where) // self._bucket * self._bucket
         if whole:
-            rows, places_of_rows = values[:whole].reshape(-1, size), where[:whole].reshape(-1, size)
-            self._keep(places_of_rows[:, -1])
-            if scalars:
-                self._keep_extremes(rows, places_of_rows)
-        self._begun[tag] = where[whole:].tolist(), values[whole:].tolist()
+            self._keep_of(values[:whole].reshape(-1, self._bucket), where[:whole].reshape(-1, self._bucket), bulk.scan)
+        self._begun[tag] = where[whole:].tolist(), values[whole:].tolist(), bulk.scan
 
     def end(self) -> None:
         """Say that all values were seen."""
-        for places, numbers in self._begun.values():
+        for places, numbers, scan in self._begun.values():
             if places:
-                where, rows = np.array(places)[None], np.array(numbers)[None]
-                self._keep(where[:, -1])
-                if not np.isnan(rows).all():
-                    self._keep_extremes(rows, where)
+                self._keep_of(np.array(numbers)[None], np.array(places)[None], scan)
         self._bits = self._kept.tobytes()  # an index into bytes costs less than one into an array
 
     def __call__(self, place: int) -> bool:
@@ -135,7 +139,13 @@ class Plan:
         """Return how many of the values at these places stay."""
         return sum(map(self, range(first, end))) if end - first > 1 else int(self(first))
 
-    def _keep_extremes(self, rows: npt.NDArray[np.float64], places: npt.NDArray[np.int64]) -> None:
+    def _keep_of(self, rows: npt.NDArray[np.float64], places: npt.NDArray[np.int64], scan: TagScan) -> None:
+        """Keep of each row, a bucket or the begin of one, the last, and of scalars the smallest and the largest."""
+        self._keep(places[:, -1])
+        if scan.plugin != "scalars":
+            ends = [self._bucket * part // _STAY for part in range(1, _STAY)]
+            self._keep(places[:, [end - 1 for end in ends if end <= places.shape[1]]].ravel())
+            return
         # NaN counts as neither, unless there is nothing else.
         index = np.arange(len(rows))
         self._keep(places[index, np.where(np.isnan(rows), np.inf, rows).argmin(axis=1)])
@@ -152,51 +162,68 @@ class Plan:
 
 def _planned(
     run: Directory,
-    every: int,
-    limit: int | None,
+    bucket: int,
     unwanted: Callable[[str, TagScan], bool],
     options: Mapping[str, Any] | None,
     damage: Damage,
 ) -> Plan:
-    """Return what stays of a run; add what is wrong with its files to `damage`.
+    """Return what stays of a run with buckets of this size; add what is wrong with its files to `damage`."""
+    plan = Plan(bucket, unwanted)
+    damage.see(_scan.scan(run.path, run.run, run.event_files, options, observe=plan.observe))
+    plan.end()
+    return plan
+
+
+def _planned_within(
+    run: Directory,
+    limit: int,
+    unwanted: Callable[[str, TagScan], bool],
+    options: Mapping[str, Any] | None,
+    damage: Damage,
+) -> Plan:
+    """As `_planned`, with the smallest buckets of which `limit` bytes hold what stays, or nearly.
 
     Raises:
-        ValueError: not even one point of each tag fits into `limit` bytes.
+        ValueError: not even one point of each tag fits.
     """
-    if limit is not None:
-        scan = _scan.scan(run.path, run.run, run.event_files, options)
-        every = _every_for(scan, limit, unwanted)
+    bucket = _estimated(_scan.scan(run.path, run.run, run.event_files, options), limit, unwanted)
+    too_small, best, found = _STAY - 1, math.inf, None
     for _ in range(_MOST_TRIES):
-        plan = Plan(every, unwanted)
-        damage.see(_scan.scan(run.path, run.run, run.event_files, options, observe=plan.observe))
-        plan.end()
-        if limit is None:
-            return plan
+        plan = _planned(run, bucket, unwanted, options, damage)
         size = sum(file["bytes"] for file in _write(run, None, plan, options, lambda _bytes: None, dry=True))
-        if size <= limit:
-            return plan
-        every = int(every * size / limit) + 1  # sizes of values vary; ask again
-    raise ValueError(
-        f"{run.path}: one point of each tag takes more than the budget of {limit} bytes: drop kinds or tags"
-    )
+        if size > limit:
+            too_small = bucket
+        else:
+            best, found = bucket, plan
+            if size >= _FULL_ENOUGH * limit:
+                break
+        if best - too_small <= 1:
+            break
+        # Values vary in size, and of a bucket that only rises or falls two stay: what was measured guesses better.
+        bucket = int(min(max(bucket * size // limit + 1, too_small + 1), best - 1))
+    if found is None:
+        raise ValueError(
+            f"{run.path}: one point of each tag takes more than the budget of {limit} bytes: drop kinds or tags"
+        )
+    return found
 
 
-def _every_for(scan: RunScan, limit: int, unwanted: Callable[[str, TagScan], bool]) -> int:
-    """Return the smallest N with which the values take about `limit` bytes.
+def _estimated(scan: RunScan, limit: int, unwanted: Callable[[str, TagScan], bool]) -> int:
+    """Return the smallest bucket with which the values take about `limit` bytes.
 
     Raises:
         ValueError: even two points of each tag take more.
     """
     tags = [found for tag, found in scan.tags.items() if not unwanted(tag, found)]
 
-    def size(every: int) -> float:
+    def size(bucket: int) -> float:
         total = 0.0
         for found in tags:
             each = found.bytes / found.points + (_AROUND_RECORD if found.plugin == "scalars" else 0)
-            total += each * min(found.points / every + 2, found.points)
+            total += each * min(found.points * _STAY / bucket + 2, found.points)
         return total
 
-    low, high = 1, max((found.points for found in tags), default=1)
+    low, high = _STAY, _STAY * max((found.points for found in tags), default=1)
     if size(high) > 2 * limit:
         largest = max(scan.tags.items(), key=lambda item: item[1].bytes / item[1].points)
         raise ValueError(

@@ -16,7 +16,7 @@ from tbwriter import _clock as time
 from tbwriter.sinks import _urls
 from tbwriter.sinks._asking import Reading, as_os_error
 from tbwriter.sinks._base import Durability, Sink, SinkStatus
-from tbwriter.sinks._credentials import without_user
+from tbwriter.sinks._credentials import check_options, without_user
 from tbwriter.sinks._file import FileSink
 from tbwriter.sinks._local_names import absolute, local
 from tbwriter.sinks._memory import MemorySink
@@ -470,5 +470,6 @@ def open_at(
 
 
 def _refuse_options(url: str, options: Mapping[str, Any]) -> None:
+    check_options(options)
     if options:
         raise ValueError(f"storage_options {sorted(options)} mean nothing for {url!r}; leave them out")

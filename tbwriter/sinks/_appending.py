@@ -13,11 +13,11 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar, cast
 
 from tbwriter._logger import get_logger
 from tbwriter.sinks._credentials import without_user
-from tbwriter.sinks._store import CALL_SECS, SECS_PER_BYTE, Store
+from tbwriter.sinks._store import CALL_SECS, READ_BLOCK_BYTES, SECS_PER_BYTE, Store
 
 _log = get_logger(__name__)
 _T = TypeVar("_T")
@@ -35,7 +35,10 @@ _NOT_SUPPORTED = frozenset({None, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, err
 
 
 class AppendingStore(Store):
-    """One server under one set of options, over one connection, which is made at the first call and after errors."""
+    """One server under one set of options, over one connection, which is made at the first call and after errors.
+
+    What is open for reading has another one, which no failed put ends.
+    """
 
     appends = True
     can_cancel = False
@@ -45,6 +48,7 @@ class AppendingStore(Store):
         """Load the driver. Arguments and errors as for `Store`; nothing is waited for."""
         self._refuses = False
         super().__init__(scheme, options, netloc, within=within)
+        self._reading = _Connection(self._type, self.protocol, self.options)
 
     def _driver(self, package: str, within: float) -> Any:
         del package, within
@@ -150,6 +154,16 @@ class AppendingStore(Store):
             CALL_SECS + os.path.getsize(local) * SECS_PER_BYTE, lambda: super(AppendingStore, self).upload(local, url)
         )
 
+    def open(self, url: str) -> BinaryIO:
+        """As `Store.open`."""
+        return cast("BinaryIO", self._reading.open(self.path(url), "rb", block_size=READ_BLOCK_BYTES))
+
+    def note(self, exc: BaseException) -> int:
+        """As `Store.note`; what no answer of the server's was ends the connection that files are read over."""
+        if not isinstance(exc, OSError) or isinstance(exc, (ConnectionError, TimeoutError)):
+            self._reading.disconnect()
+        return super().note(exc)
+
     def read(self, url: str) -> bytes:
         """Return all of a small file."""
         return self._ask(CALL_SECS, lambda: super(AppendingStore, self).read(url))
@@ -169,10 +183,14 @@ class _Connection:
         self._fs: Any = None
 
     def __getattr__(self, name: str) -> Any:
-        # smb's driver would connect anew by itself, as nobody.
-        if self._fs is None or (self._protocol == "smb" and not _is_connected(self._server)):
+        if self._fs is None or not self._is_connected():
             self._fs = self._connected()
         return getattr(self._fs, name)
+
+    def _is_connected(self) -> bool:
+        if self._protocol == "smb":  # whose driver would connect anew by itself, as nobody
+            return _is_connected(self._server)
+        return not self._fs.ftp.get_channel().closed
 
     @property
     def _server(self) -> str:

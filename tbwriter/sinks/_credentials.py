@@ -13,10 +13,13 @@ HIDDEN = "***"
 # What may be written down, because a later `ship` needs it to find the store. All other options count as secret.
 _SAFE_OPTIONS = frozenset(
     {
-        *("account_name", "addressing_style", "anon", "client_kwargs", "config_kwargs", "endpoint", "endpoint_url"),
-        *("host", "port", "project", "region", "region_name", "request_checksum_calculation", "requester_pays"),
-        *("response_checksum_validation", "s3", "s3_additional_kwargs", "signature_version", "use_ssl", "user"),
-        *("username", "verify"),
+        *("account_host", "account_name", "addressing_style", "allow_agent", "anon", "client_kwargs", "config_kwargs"),
+        *("endpoint", "endpoint_url", "host", "key_filename", "look_for_keys", "port", "profile", "project", "region"),
+        *("region_name", "request_checksum_calculation", "requester_pays", "response_checksum_validation", "s3"),
+        *("s3_additional_kwargs", "signature_version", "use_ssl", "user", "username", "verify"),
+        # Of s3_additional_kwargs: without them a bucket may refuse an object, or take it unencrypted. Names of keys.
+        *("ACL", "BucketKeyEnabled", "ExpectedBucketOwner", "RequestPayer", "SSEKMSEncryptionContext", "SSEKMSKeyId"),
+        *("ServerSideEncryption", "StorageClass", "Tagging"),
     }
 )
 _SECRET_VARIABLE = re.compile(
@@ -31,6 +34,18 @@ _SIGNED = re.compile(
 )
 _OF_CONTAINERS = frozenset({"az", "abfs", "abfss"})
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def check_options(options: object) -> None:
+    """Raise where these are no storage options; the message shows no value.
+
+    Raises:
+        TypeError: neither a mapping with names as keys nor None.
+    """
+    if options is None or (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
+        return
+    got = type(options).__name__ + (" with keys that are no str" if isinstance(options, Mapping) else "")
+    raise TypeError(f"storage_options must be a dict such as {{'endpoint_url': ...}}, got {got}")
 
 
 def without_user(url: str) -> str:

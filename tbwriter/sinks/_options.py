@@ -22,6 +22,8 @@ def with_defaults(scheme: str, protocol: str, options: Mapping[str, Any]) -> dic
     if protocol != "s3":
         return full
     endpoint = endpoint_of(full)
+    if endpoint and endpoint == _of_tensorboard():
+        full["endpoint_url"] = endpoint  # which boto does not know
     if scheme == "obs" and not endpoint:
         raise ValueError(
             "obs:// needs the endpoint of its region: "
@@ -46,14 +48,25 @@ def with_defaults(scheme: str, protocol: str, options: Mapping[str, Any]) -> dic
 
 
 def endpoint_of(options: Mapping[str, Any]) -> str:
-    """Return S3's endpoint as the driver finds it: in the options, fsspec's and boto's environment and files."""
+    """Return S3's endpoint: in the options, fsspec's and boto's environment, TensorBoard's, and boto's files."""
     given = _given_endpoint(options) or _given_endpoint(of_fsspec("s3"))
     names = ("FSSPEC_S3_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-    given = given or next(filter(None, map(os.environ.get, names)), "")
+    given = given or next(filter(None, map(os.environ.get, names)), "") or _of_tensorboard()
     if given:
         return str(given)
     profile = str(options.get("profile") or os.environ.get("AWS_PROFILE") or "")
     return _endpoint_of_profile(os.environ.get("AWS_CONFIG_FILE", ""), profile)
+
+
+def _of_tensorboard() -> str:
+    """Return the endpoint that TensorBoard and tensorboardX are told, as a URL; "" for none.
+
+    Who has it set for them does not mean AWS, whose bucket of that name would be another one. TensorFlow took a host.
+    """
+    given = os.environ.get("S3_ENDPOINT", "").strip()
+    if not given or "://" in given:
+        return given
+    return f"{'http' if os.environ.get('S3_USE_HTTPS') == '0' else 'https'}://{given}"
 
 
 def _given_endpoint(options: Mapping[str, Any]) -> str:

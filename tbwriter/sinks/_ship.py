@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tbwriter import _clock as time
+from tbwriter.sinks._credentials import check_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +46,8 @@ def ship(
     """Store what writers could not, because they were killed or closed while the object store was down.
 
     Directories whose writer lives, or that another process is shipping, are left alone. Everything stored is removed
-    from the spool. Credentials come from `storage_options` or the environment; the spool has none.
+    from the spool. Of one URL, what was written first is stored first, and what is later waits where that fails.
+    Credentials come from `storage_options` or the environment; the spool has none.
 
     Args:
         spool_dir: as in `SummaryWriter`, or one spool directory in it; None looks at all default places.
@@ -53,21 +55,42 @@ def ship(
         timeout: how long a store that fails is tried again, in seconds.
 
     Returns:
-        One report for each spool directory that was tried, the oldest first.
+        One report for each spool directory, the oldest first.
 
     Raises:
         FileNotFoundError: `spool_dir` does not exist.
     """
     from tbwriter.sinks._spool_dirs import leftovers, take
 
+    check_options(storage_options)
     deadline = time.monotonic() + timeout
     roots = spool_places(spool_dir)
     if spool_dir is not None and not roots[0].is_dir():
         raise FileNotFoundError(f"{os.fspath(spool_dir)!r} is no directory")
-    shipped = []
-    for root in filter(os.path.isdir, roots):
-        found = take(root) if (root / "url.json").exists() else leftovers(root)
-        shipped += [send(leftover, storage_options, deadline) for leftover in found]
+    found = (
+        leftover
+        for root in filter(os.path.isdir, roots)
+        for leftover in (take(root) if (root / "url.json").exists() else leftovers(root))
+    )
+    return send_all(((leftover, storage_options) for leftover in found), deadline)
+
+
+def send_all(found: Iterable[tuple[Leftover, Mapping[str, Any] | None]], deadline: float) -> list[Shipped]:
+    """Store what is in leftovers, each with the options for its store; where one fails, what is later at its URL waits.
+
+    Readers go through the files of a run in order, and never back.
+    """
+    shipped: list[Shipped] = []
+    left: dict[str, str] = {}  # URLs of which something is, and where
+    for leftover, storage_options in found:
+        url = leftover.url.rstrip("/")
+        if url in left:
+            leftover.close()
+            shipped.append(Shipped(str(leftover.path), url, 0, 0, f"waits for what is left in {left[url]}"))
+            continue
+        shipped.append(send(leftover, storage_options, deadline))
+        if shipped[-1].error is not None:
+            left[url] = shipped[-1].directory
     return shipped
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import random
 import subprocess
 import sys
 import threading
@@ -22,7 +23,6 @@ from tbwriter.sinks._credentials import hide
 
 # What a dead store may take to come back.
 _PATIENCE_SECS = 3600.0
-_LOOK_SECS = 0.2
 
 _log = get_logger(__name__)
 _told = threading.Event()
@@ -97,7 +97,8 @@ def main(told: IO[bytes]) -> None:
     """Wait for the end of `told`, then ship every directory that it named."""
     from pathlib import Path
 
-    from tbwriter.sinks._ship import send
+    from tbwriter.sinks._policy import Backoff
+    from tbwriter.sinks._ship import send_all
     from tbwriter.sinks._spool_dirs import take
 
     waiting: dict[str, Mapping[str, Any]] = {}
@@ -108,14 +109,15 @@ def main(told: IO[bytes]) -> None:
             break
         waiting[directory] = options
     deadline = time.monotonic() + _PATIENCE_SECS
+    backoff = Backoff(random.Random())
     while waiting and time.monotonic() < deadline:
-        for directory in list(waiting):
-            if not Path(directory, "url.json").exists():
-                del waiting[directory]
-            for leftover in take(Path(directory)):
-                send(leftover, waiting[directory], deadline)
+        found = ((leftover, options) for path, options in waiting.items() for leftover in take(Path(path)))
+        # One attempt each: a store that is down must not hold up what belongs to others.
+        if any(one.files for one in send_all(found, time.monotonic())):
+            backoff.reset()
+        waiting = {path: options for path, options in waiting.items() if Path(path, "url.json").exists()}
         if waiting:
-            time.sleep(_LOOK_SECS)
+            time.sleep(backoff.pause())
 
 
 if __name__ == "__main__":

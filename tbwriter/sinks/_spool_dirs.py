@@ -228,11 +228,13 @@ def usable_root(spool_dir: str | os.PathLike[str] | None) -> Path:
         OSError: none can.
     """
     roots = [Path(absolute(os.fspath(spool_dir), "spool_dir"))] if spool_dir is not None else default_roots()
+    # Anybody may have made the one for temporary files; what the user names, as a volume of a container, may be root's.
+    is_named = spool_dir is not None or bool(os.environ.get("TBWRITER_SPOOL_DIR"))
     failure: OSError | None = None
     for root in roots:
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if spool_dir is None and hasattr(os, "getuid") and root.stat().st_uid != os.getuid():
+            if not is_named and hasattr(os, "getuid") and root.stat().st_uid != os.getuid():
                 raise PermissionError(f"{root} belongs to another user")
             _probe(root)
             return root.absolute()
@@ -254,7 +256,7 @@ def spooled_names(root: Path, url: str) -> list[str]:
 
 
 def leftovers(root: Path, url: str | None = None) -> Iterator[Leftover]:
-    """Take what dead owners left, for one URL or for all, the oldest first."""
+    """Take what dead owners left, for one URL or for all, in the order of `directories`."""
     for path in directories(root, url):
         yield from take(path)
 
@@ -280,10 +282,14 @@ def is_being_taken(root: Path, url: str) -> bool:
 
 
 def directories(root: Path, url: str | None = None) -> list[Path]:
-    """Return the spool directories for a URL, or for all, the oldest first."""
+    """Return the spool directories for a URL, or for all, in the order in which readers must get what they hold.
+
+    Event files are named so that they sort after all that waited when they were begun. Their directories are not, in
+    one second or after the clock was set back. Those of other users, in a root that several use, are left out.
+    """
     pattern = "*.*.*.*" if url is None else f"{key(url)}.*"
-    found = [path for path in root.glob(pattern) if (path / "url.json").exists()]
-    return sorted(found, key=lambda path: path.name.split(".")[1:])
+    found = [path for path in root.glob(pattern) if os.path.exists(path / "url.json")]  # False where we may not look
+    return sorted(found, key=lambda path: (_segment_names(path)[:1], path.name.split(".")[1:]))
 
 
 def key(url: str) -> str:

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 from tbwriter import _clock as time
 from tbwriter._logger import get_logger
-from tbwriter.sinks._credentials import HIDDEN, hide, safe_options, without_user
+from tbwriter.sinks._credentials import HIDDEN, check_options, hide, safe_options, without_user
 from tbwriter.sinks._io_loop import IO_THREAD, io_loop
 from tbwriter.sinks._options import (
     CONNECT_SECS,
@@ -73,7 +73,7 @@ _LEAST_SECS = 0.5
 # A call gives up after so long, and this much more for each byte.
 CALL_SECS = 30.0
 SECS_PER_BYTE = 1 / 50_000
-_READ_BLOCK_BYTES = 4 << 20
+READ_BLOCK_BYTES = 4 << 20
 # Where drivers print warnings and stacks of their own, each time that a store does not answer as it should.
 _TALKATIVE = {"gs": "gcsfs", "abfs": "azure.storage.blob._shared.response_handlers"}
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -336,7 +336,7 @@ class Store:
 
     def open(self, url: str) -> BinaryIO:
         """Open an object for reading, by ranges."""
-        return cast("BinaryIO", self._fs.open(self.path(url), "rb", block_size=_READ_BLOCK_BYTES))
+        return cast("BinaryIO", self._fs.open(self.path(url), "rb", block_size=READ_BLOCK_BYTES))
 
     def read(self, url: str) -> bytes:
         """Return all of a small object."""
@@ -417,8 +417,9 @@ def store_for(url: str, options: Mapping[str, Any] | None, *, within: float = DR
         within: as for `Store`.
 
     Raises:
-        ImportError, ValueError: as `Store`.
+        ImportError, ValueError: as `Store`. TypeError: these are no options.
     """
+    check_options(options)
     scheme, rest = url.split("://", 1)
     protocol = _DRIVERS.get(scheme, (scheme,))[0]
     netloc = rest.split("/", 1)[0]

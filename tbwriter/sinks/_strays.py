@@ -30,6 +30,7 @@ class Strays:
         self._place = _place(url)
         self._options = store.lasting_options
         self._waiting: deque[Path] | None = None
+        self._failed: set[str] = set()  # URLs of which something is left: what is later must wait too
         self._begun = False
 
     def step(self) -> float | None:
@@ -52,10 +53,13 @@ class Strays:
             files = leftover.files()
             if not files or _place(leftover.url) != self._place or not self._is_ours(leftover):
                 return False
+            if leftover.url in self._failed:
+                return False
             name, path = files[0]
             self._store.put(f"{leftover.url.rstrip('/')}/{name}", path.read_bytes())
             leftover.remove(path)
         except Exception as exc:
+            self._failed.add(leftover.url)
             _log.info("%s: what is left of it waits: %s", without_user(leftover.url), self._store.words(exc))
             return False
         else:

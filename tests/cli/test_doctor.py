@@ -5,12 +5,15 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 import pytest
 from damaged import BEGIN, CASES, GOOD, NAME, put, scalar, version
 
 from tbwriter import SummaryWriter
+from tbwriter._tree import Found
+from tbwriter.cli._finding import being_written
 
 FOUND = {
     "good": [],
@@ -269,6 +272,23 @@ def test_an_end_behind_other_damage_is_not_said_to_be_shown_up_to(tbwriter_comma
     assert "all" not in end["what"].split()
 
 
+@pytest.mark.parametrize("tags", [("loss", "loss"), ("loss", "accuracy")])
+def test_writers_at_one_time_are_told_however_short_that_was(doctor, tmp_path, tags):
+    with SummaryWriter(tmp_path) as one, SummaryWriter(tmp_path) as other:
+        for step in range(50):
+            for writer, tag in zip((one, other), tags, strict=True):
+                writer.add_scalar(tag, 1.0, step)
+    assert doctor(tmp_path) == ["several-writers"]
+
+
+def test_sessions_and_files_in_quick_succession_are_not_taken_for_writers_at_one_time(doctor, tmp_path):
+    for first in (0, 100, 200):
+        with SummaryWriter(tmp_path, purge_step=first, max_file_size=1000) as writer:
+            for step in range(first, first + 100):
+                writer.add_scalar("loss", 1.0, step)
+    assert doctor(tmp_path) == []
+
+
 def test_files_that_are_as_long_but_hold_other_values_are_no_copies(doctor, tmp_path):
     """To remove one of them would lose it."""
     for pid in (1, 2):
@@ -320,6 +340,23 @@ def test_a_record_that_is_being_written_is_no_fault(doctor, tmp_path):
 def test_a_live_run_that_has_flushed_nothing_is_told(doctor, tmp_path):
     with SummaryWriter(tmp_path):
         assert "note:only-file-version" in doctor(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("folder", "ago", "live"),
+    [
+        ("/elsewhere", 30, True),
+        ("/elsewhere", 90, False),
+        ("/elsewhere", -5, True),  # a server's clock that is ahead
+        ("/elsewhere", -90, False),
+        ("s3://bucket", 350, True),  # between two puts of an old run
+        ("s3://bucket", 410, False),
+    ],
+)
+def test_a_file_of_another_machines_writer_is_live_while_its_next_change_may_come(folder, ago, live):
+    name = NAME.format(second=1, pid=1)
+    found = Found(f"{folder}/{name}", name, 100, time.time() - ago)
+    assert bool(being_written(found)) == live
 
 
 def test_a_run_that_ended_is_not_told_to_grow(doctor, tmp_path):

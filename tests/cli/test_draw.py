@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import os
 import re
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from waiting import wait_until
 
 from tbwriter import SummaryWriter, _scan, _tree
+from tbwriter.cli._environment import environment, logdir_of
 
 
 @pytest.fixture
@@ -408,6 +410,58 @@ def test_serve_chooses_the_flags_that_suit(tbwriter_command, tmp_path, case, fla
     command = tbwriter_command("serve", place, "--json").json["command"]
     assert command == ["tensorboard", "--logdir", str(place), "--host", "127.0.0.1", "--port", "6006", *flags]
     assert tbwriter_command("serve", place, "--print").out.split()[-len(flags) or 7 :] == (flags or [])
+
+
+SECRET = {"key": "a-key", "secret": "hunter2"}
+
+
+@pytest.mark.parametrize(
+    ("place", "options", "logdir", "want"),
+    [
+        ("/runs", {}, "/runs", {}),
+        ("s3://bucket/runs", {}, "s3://bucket/runs", {}),
+        (
+            "obs://bucket/runs",
+            {"endpoint_url": "https://obs.example.com", **SECRET},
+            "s3://bucket/runs",
+            {
+                "S3_ENDPOINT": "https://obs.example.com",
+                "AWS_ACCESS_KEY_ID": "a-key",
+                "AWS_SECRET_ACCESS_KEY": "hunter2",
+                "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
+                "AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required",
+            },
+        ),
+        (
+            "az://box/runs",
+            {"account_name": "mine", "account_key": "hunter2"},
+            "az://box/runs",
+            {"FSSPEC_AZ": {"use_listings_cache": False, "account_name": "mine", "account_key": "hunter2"}},
+        ),
+        ("gs://box/runs", {}, "gs://box/runs", {"FSSPEC_GS": {"use_listings_cache": False}}),
+        (
+            "sftp://me@host/runs",
+            {"password": "hunter2"},
+            "sftp://me@host/runs",
+            {"FSSPEC_SFTP": {"password": "hunter2"}},
+        ),
+    ],
+)
+def test_serve_hands_tensorboard_what_a_store_needs_and_shows_no_secret(monkeypatch, place, options, logdir, want):
+    """Without, its Python reader shows the first listing for ever, or asks Amazon."""
+    pytest.importorskip("boto3")
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "S3_ENDPOINT", "FSSPEC_S3_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    found = environment(place, options, secrets=True)
+    assert {name: json.loads(text) if name.startswith("FSSPEC") else text for name, text in found.items()} == want
+    assert logdir_of(place) == logdir
+    shown = environment(place, options, secrets=False)
+    assert shown.keys() <= found.keys()
+    assert "hunter2" not in str(shown)
+    for name in found:
+        monkeypatch.setenv(name, "the user's")
+    assert not [name for name in environment(place, options, secrets=True) if name.startswith("FSSPEC")]
 
 
 @pytest.mark.readers

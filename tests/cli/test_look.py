@@ -53,6 +53,16 @@ def test_inspect_is_readable(tbwriter_command, runs):
         assert words in answer.out
 
 
+def test_inspect_of_one_file_says_what_the_readers_columns_are_of(tbwriter_command, tmp_path):
+    """Of a file as log directory TensorBoard shows nothing, as `doctor` says."""
+    put(tmp_path, "good")
+    (file,) = tmp_path.iterdir()
+    assert "list nothing with a file as --logdir" in tbwriter_command("inspect", file).out
+    assert "as --logdir" not in tbwriter_command("inspect", tmp_path).out
+    told = [tbwriter_command("inspect", place, "--json").json["runs"][0]["is_one_file"] for place in (file, tmp_path)]
+    assert told == [True, False]
+
+
 def test_inspect_takes_tags_by_pattern(tbwriter_command, runs):
     first = tbwriter_command("inspect", runs, "--tag", "^lo", "--json").json["runs"][0]
     assert [tag["tag"] for tag in first["tags"]] == ["loss"]
@@ -72,6 +82,40 @@ def odd(tmp_path_factory):
     with next(run.iterdir()).open("ab") as file:
         file.write(b"\x05\0\0")
     return run.parent
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_names_that_the_encoding_of_the_output_lacks_end_no_command(tmp_path, encoding):
+    """As of a file on Windows, or of an old terminal. What programs read means the same all the same."""
+    from typer.testing import CliRunner
+
+    from tbwriter.cli._app import app
+
+    run, tag = tmp_path / "runs" / "рун", "потери/训练 \N{GRINNING FACE}"
+    with SummaryWriter(run) as writer:
+        for value in (0.5, math.inf):
+            writer.add_scalar(tag, value, 1)
+
+    def told(*arguments):
+        ended = CliRunner(charset=encoding).invoke(app, list(map(str, arguments)))
+        assert (ended.exit_code, ended.stderr) == (0, "")
+        return ended.stdout_bytes.decode()
+
+    for command in ("inspect", "doctor", "verify", "tail --once", f"merge -o {tmp_path / 'out'}"):
+        name, *more = command.split()
+        assert r"\u0440\u0443\u043d" in told(name, run.parent, *more)
+    (found,) = json.loads(told("inspect", run, "--json"))["runs"]
+    assert [one["tag"] for one in found["tags"]] == [tag]
+    assert json.loads(told("cat", run).splitlines()[0])["tag"] == tag
+    assert tag in told("export", run)
+
+
+def test_names_are_shown_where_the_locale_is_c_and_python_takes_that_literally(tmp_path):
+    with SummaryWriter(tmp_path / "run") as writer:
+        writer.add_scalar("потери", 0.5, 1)
+    told = program("inspect", tmp_path, env={**os.environ, "PYTHONIOENCODING": "ascii:surrogateescape"})
+    assert (told.returncode, told.stderr) == (0, "")
+    assert r"\u043f\u043e\u0442" in told.stdout
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])

@@ -273,6 +273,44 @@ def test_what_is_on_the_server_is_read_back(place):
     assert [(event.step, value.scalar()) for event in events for value in event.values] == [(1, 1.0)]
 
 
+def test_what_is_open_for_reading_outlives_a_put_that_fails(place):
+    with place.writer() as writer:
+        writer.add_histogram("a", [1.0, 2.0], 1)
+        assert writer.flush(timeout=PATIENCE_SECS)
+        (path,) = event_files(place.path)
+        with tbwriter.sinks.open_file(f"{place.url}/{path.name}", place.options) as file:
+            begin = file.read(10)
+            in_the_way = place.path / "m_x"
+            in_the_way.touch()
+            writer.add_scalars("m", {"x": 1.0}, 1)
+            wait_until(lambda: writer.stats().last_error is not None, within=PATIENCE_SECS)
+            assert begin + file.read() == path.read_bytes()
+        in_the_way.unlink()
+
+
+def test_who_only_reads_goes_on_after_the_server_was_away(place):
+    from tbwriter.sinks import _store
+
+    with place.writer() as writer:
+        writer.add_scalar("a", 1.0, 1)
+    _store._stores.clear()  # as in a process that never wrote
+    (path,) = event_files(place.path)
+    url = f"{place.url}/{path.name}"
+    with tbwriter.sinks.open_file(url, place.options) as file:
+        file.read(10)
+        place.server.stop()
+        try:
+            with pytest.raises(OSError, match="sftp://"):
+                file.read()
+            with pytest.raises(OSError, match="sftp://"):
+                tbwriter.sinks.list_names(place.url, place.options)
+        finally:
+            place.server.start()
+    assert tbwriter.sinks.list_names(place.url, place.options) == [path.name]
+    with tbwriter.sinks.open_file(url, place.options) as file:
+        assert file.read() == path.read_bytes()
+
+
 @pytest.mark.usefixtures("patient")
 def test_a_password_in_the_url_works_and_is_shown_nowhere(place, caplog):
     options = {"storage_options": {"look_for_keys": False, "allow_agent": False}, "spool_dir": place.spool}

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tbwriter import SummaryWriter
+from tbwriter import EventFileWriter, SummaryWriter, open_sink, read_events, ship, sinks, verify
 from tbwriter.sinks._credentials import hide, safe_options, without_user
 from tbwriter.sinks._options import found_elsewhere, identity, with_defaults
 from tbwriter.sinks._store import is_refusal
@@ -19,6 +19,14 @@ OPTIONS = {
     "credential": object(),
     "token": "ya29.a/token+of=google",
 }
+
+
+def test_what_a_store_demands_of_each_object_is_written_down_and_its_secret_keys_are_not():
+    """Without, `ship` is refused by a bucket that wants encryption, or stores what nobody else may read."""
+    kwargs = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "arn:aws:kms:eu-1:1:key/a", "ACL": "private"}
+    secret = {"SSECustomerKey": "c2VjcmV0", "CopySourceSSECustomerKey": "c2VjcmV0"}
+    options = {"profile": "mine", "s3_additional_kwargs": {**kwargs, **secret}}
+    assert safe_options(options) == {"profile": "mine", "s3_additional_kwargs": kwargs}
 
 
 def test_only_known_options_are_written_down():
@@ -77,7 +85,8 @@ def test_compatible_stores_get_the_style_and_the_checksums_that_they_take(endpoi
 
 
 def test_amazon_is_left_to_its_own_defaults(monkeypatch):
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    for name in ("AWS_ENDPOINT_URL", "S3_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
     for options in ({}, {"endpoint_url": "https://s3.eu-central-1.amazonaws.com"}):
         assert set(with_defaults("s3", "s3", options)["config_kwargs"]) == {
@@ -123,7 +132,7 @@ def test_errors_that_waiting_does_not_mend(error, refusal):
     assert is_refusal(wrapped) is refusal
 
 
-@pytest.mark.parametrize("place", ["environment", "file", "profile", "services", "fsspec"])
+@pytest.mark.parametrize("place", ["environment", "tensorboard", "file", "profile", "services", "fsspec"])
 def test_an_endpoint_is_found_where_the_driver_finds_it(monkeypatch, tmp_path, place):
     """And the settings that compatible stores need go with it, and a spool says where it belongs."""
     pytest.importorskip("botocore")
@@ -136,11 +145,13 @@ def test_an_endpoint_is_found_where_the_driver_finds_it(monkeypatch, tmp_path, p
         "services": f"[default]\nservices = mine\n[services mine]\ns3 =\n  endpoint_url = {url}\n",
     }
     (tmp_path / "config").write_text(files.get(place, ""))
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "FSSPEC_S3_ENDPOINT_URL"):
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "FSSPEC_S3_ENDPOINT_URL", "S3_ENDPOINT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     if place == "environment":
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    if place == "tensorboard":
+        monkeypatch.setenv("S3_ENDPOINT", url)
     if place == "fsspec":
         monkeypatch.setitem(conf, "s3", {"endpoint_url": url})
     options = {"profile": "mine"} if place == "profile" else {}
@@ -148,6 +159,28 @@ def test_an_endpoint_is_found_where_the_driver_finds_it(monkeypatch, tmp_path, p
     assert config["s3"] == {"addressing_style": "virtual"}
     assert config["request_checksum_calculation"] == "when_required"
     assert found_elsewhere("s3", options) == {"endpoint_url": url}
+
+
+@pytest.mark.parametrize(
+    ("given", "https", "want"),
+    [
+        ("http://minio:9000", None, "http://minio:9000"),
+        ("minio.example.com", None, "https://minio.example.com"),
+        ("minio:9000", "0", "http://minio:9000"),
+    ],
+)
+def test_the_driver_is_told_the_endpoint_that_tensorboard_and_tensorboardx_are_told(monkeypatch, given, https, want):
+    """Boto knows nothing of it, and would write into a bucket of that name at Amazon's."""
+    pytest.importorskip("botocore")
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "FSSPEC_S3_ENDPOINT_URL", "S3_USE_HTTPS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("S3_ENDPOINT", given)
+    if https is not None:
+        monkeypatch.setenv("S3_USE_HTTPS", https)
+    assert with_defaults("s3", "s3", {})["endpoint_url"] == want
+    assert with_defaults("s3", "s3", {"endpoint_url": "http://other:1"})["endpoint_url"] == "http://other:1"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://boto:1")
+    assert "endpoint_url" not in with_defaults("s3", "s3", {})
 
 
 def test_an_account_is_known_without_its_key():
@@ -184,3 +217,23 @@ def test_answers_of_s3_against_which_waiting_does_not_help_are_refusals(code, re
     exceptions = pytest.importorskip("botocore.exceptions")
     answer = exceptions.ClientError({"Error": {"Code": code, "Message": "said"}}, "PutObject")
     assert is_refusal(errors.translate_boto_error(answer)) == refused
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda place, options: SummaryWriter(place, storage_options=options),
+        lambda place, options: EventFileWriter(place, storage_options=options),
+        lambda place, options: open_sink(place, name="a", storage_options=options),
+        lambda _, options: list(read_events("s3://bucket/run", storage_options=options)),
+        lambda _, options: verify("s3://bucket/run", storage_options=options),
+        lambda _, options: sinks.put_file("s3://bucket/run", "a", b"", options),
+        lambda place, options: ship(place, storage_options=options),
+    ],
+)
+@pytest.mark.parametrize("options", ['{"secret": "hunter2"}', [("secret", "hunter2")], {1: "hunter2"}])
+def test_what_are_no_options_is_refused_by_name_and_not_shown(tmp_path, call, options):
+    with pytest.raises(TypeError, match=r"^storage_options must be a dict") as raised:
+        call(str(tmp_path), options)
+    assert "hunter2" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
