@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from tbwriter import _clock as time
+from tbwriter._imported import imported
 from tbwriter.sinks import Durability
 
 EXIT_SECS = 10.0
@@ -59,12 +60,12 @@ def add(worker: Closable) -> None:
 
 def _close_in_child_of_multiprocessing() -> None:
     """Such a child ends by os._exit, which skips exit handlers, but runs multiprocessing's own finalizers."""
-    util = sys.modules.get("multiprocessing.util")
-    process = sys.modules.get("multiprocessing.process")
-    if util is None or process is None or process.parent_process() is None or os.getpid() in _finalized:
+    finalize = imported("multiprocessing.util", "Finalize")
+    parent_process = imported("multiprocessing.process", "parent_process")
+    if finalize is None or parent_process is None or parent_process() is None or os.getpid() in _finalized:
         return
     _finalized.add(os.getpid())
-    util.Finalize(None, _close_all, exitpriority=0)
+    finalize(None, _close_all, exitpriority=0)
 
 
 def runs_script_again() -> bool:
@@ -72,8 +73,8 @@ def runs_script_again() -> bool:
 
     By spawn and by fork server it runs the top level of the script again, and with it what makes a writer there.
     """
-    process = sys.modules.get("multiprocessing.process")
-    return process is not None and getattr(process.current_process(), "_inheriting", False)
+    current_process = imported("multiprocessing.process", "current_process")
+    return current_process is not None and getattr(current_process(), "_inheriting", False)
 
 
 def open_ones() -> list[Closable]:

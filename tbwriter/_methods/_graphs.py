@@ -6,12 +6,12 @@ import contextlib
 import importlib
 import importlib.util
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tbwriter import _summary
 from tbwriter._entries import GraphEvent, Points, size_of
+from tbwriter._imported import imported
 from tbwriter._methods._adding import Adding
 
 
@@ -126,8 +126,8 @@ def _loaded(path: str | bytes) -> Any:
 
 
 def _is_of_torch(model: Any) -> bool:
-    torch = sys.modules.get("torch")  # whoever has a module of torch has imported it
-    return torch is not None and isinstance(model, (torch.nn.Module, torch.jit.ScriptFunction))
+    kinds = imported("torch.nn", "Module"), imported("torch.jit", "ScriptFunction")
+    return isinstance(model, tuple(kind for kind in kinds if kind is not None))
 
 
 def _traced(model: Any, inputs: Any, verbose: bool, strict: bool) -> bytes:
@@ -154,7 +154,7 @@ def _left_as_it_is(model: Any) -> Iterator[None]:
     parts = [(part, part.training) for part in model.modules()] if hasattr(model, "modules") else []
     tensors = model.parameters() if parts else ()
     gpus = {tensor.device.index for tensor in tensors if tensor.device.type == "cuda"}
-    with sys.modules["torch"].random.fork_rng(gpus):
+    with importlib.import_module("torch").random.fork_rng(gpus):
         try:
             yield
         finally:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from typing import Any
 
 import numpy as np
 
+from tbwriter._imported import imported
 from tbwriter._summary._pixels import Pixels
 from tbwriter._summary._words import describe, shown
 
@@ -38,10 +38,10 @@ def draw(tag: str, figures: Any, *, close: bool) -> Pixels:
     try:
         drawn = [_draw(tag, figure) for figure in several]
     finally:  # whoever catches the error would keep one more figure at each step
-        pyplot = sys.modules.get("matplotlib.pyplot")  # a figure that was made without it is not kept by it
-        if close and pyplot is not None:
+        close_in_pyplot = imported("matplotlib.pyplot", "close")  # a figure made without it is not kept by it
+        if close and close_in_pyplot is not None:
             for figure in several:
-                pyplot.close(figure)
+                close_in_pyplot(figure)
     sizes = sorted({image.shape[:2] for image in drawn})
     if len(sizes) > 1:
         raise ValueError(f"tag {shown(tag)}: figures under one tag must have one size in pixels, got {sizes}")

@@ -6,13 +6,13 @@ Duck typing only: MindSpore, torch, JAX and NumPy values are recognised by their
 from __future__ import annotations
 
 import numbers
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tbwriter._imported import imported
 from tbwriter._summary._words import describe, dtype_name
 
 _NOT_OF_NUMPY = ("bfloat16", "float8")
@@ -108,8 +108,8 @@ def is_masked(kind: type) -> bool:
 
     Without loading them, as NumPy 2 does when they are first asked for: that takes 15 ms.
     """
-    masked = sys.modules.get("numpy.ma")
-    return masked is not None and issubclass(kind, masked.MaskedArray)
+    masked_array = imported("numpy.ma", "MaskedArray")
+    return masked_array is not None and issubclass(kind, masked_array)
 
 
 def unmasked(array: Any, masked: int | None) -> npt.NDArray[Any]:

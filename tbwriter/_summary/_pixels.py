@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import sys
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tbwriter._imported import imported
 from tbwriter._summary._values import as_array
 from tbwriter._summary._words import describe, shown
 
@@ -72,12 +72,12 @@ def _of_pillow(value: Any, tag: str) -> Any:
     Raises:
         TypeError: Pillow cannot read it, or knows no way from its colours to red, green and blue.
     """
-    pillow = sys.modules.get("PIL.Image")  # whoever has a picture of Pillow has imported it
-    if pillow is None:
+    picture = imported("PIL.Image", "Image")
+    if picture is None:
         return value
-    if isinstance(value, (list, tuple)) and any(isinstance(one, pillow.Image) for one in value):
+    if isinstance(value, (list, tuple)) and any(isinstance(one, picture) for one in value):
         return [_of_pillow(one, tag) for one in value]
-    if not isinstance(value, pillow.Image):
+    if not isinstance(value, picture):
         return value
     is_plain = value.mode in _MODES_OF_PLAIN_COLOURS or value.mode.startswith("I;")
     is_transparent = value.mode in ("LA", "La", "PA", "RGBa") or "transparency" in value.info
