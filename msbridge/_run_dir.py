@@ -17,6 +17,7 @@ from tbwriter import sinks
 
 _MOST_CHARACTERS = 100
 _MOST_BYTES = 120  # an encrypted home directory takes 143 in a name, and more characters may follow
+_MOST_LEVELS = 10  # of lists within lists, which may hold themselves
 PARAMETERS = "parameters.json"
 
 
@@ -84,12 +85,12 @@ def _name(parameters: dict[str, Any]) -> str:
     return name
 
 
-def _storable(value: Any) -> Any:
+def _storable(value: Any, levels: int = _MOST_LEVELS) -> Any:
     """Give a value as JSON has it: arrays as lists, and text for what there is no other place for."""
-    if isinstance(value, Mapping):
-        return {str(key): _storable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_storable(item) for item in value]
+    if levels and isinstance(value, Mapping):
+        return {str(key): _storable(item, levels - 1) for key, item in value.items()}
+    if levels and isinstance(value, list | tuple | set | frozenset):
+        return [_storable(item, levels - 1) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if value is None or isinstance(value, bool | int | str):

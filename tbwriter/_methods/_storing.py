@@ -140,7 +140,7 @@ class Storing:
 
 
 def _unopened() -> EntryQueue:
-    """Return the queue of a writer without a worker: everything goes through `_put`."""
+    """Return the queue of a writer without a worker: everything goes through `_tb_put`."""
     queue = EntryQueue(
         max_entries=1, max_bytes=1, on_full="drop", block_secs=0.0, wake=lambda: None, gate=lambda: False
     )

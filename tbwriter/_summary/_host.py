@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tbwriter._imported import imported
-from tbwriter._summary._words import describe, dtype_name
+from tbwriter._summary._words import MOST_LEVELS, describe, dtype_name
 
 _NOT_OF_NUMPY = ("bfloat16", "float8")
 
@@ -26,20 +26,22 @@ def on_host(value: Any) -> Any:
     return array[()] if array is not None and array.ndim == 0 else array
 
 
-def printable(value: Any) -> Any:
+def printable(value: Any, levels: int = MOST_LEVELS) -> Any:
     """Return lists, tuples and dicts with Python's numbers in place of NumPy's and of tensors of rank 0.
 
     Larger tensors become words. Printing them would read them, and MindSpore 2.10 with NumPy 2 dies of reading a
     bfloat16 one.
 
     Raises:
-        RecursionError: it holds itself.
+        RecursionError: it is nested deeper than `levels`.
     """
     kind = type(value)
+    if not levels:
+        raise RecursionError
     if kind is list or kind is tuple:
-        return kind(map(printable, value))
+        return kind([printable(one, levels - 1) for one in value])
     if kind is dict:
-        return {printable(key): printable(one) for key, one in value.items()}
+        return {printable(key, levels - 1): printable(one, levels - 1) for key, one in value.items()}
     held = on_host(value)
     if held is not value and not isinstance(held, np.generic):
         return describe(value)
@@ -92,15 +94,21 @@ def is_collection(value: Any) -> bool:
     return has_items and hasattr(kind, "__len__") and not isinstance(value, Mapping)
 
 
-def holds_tensors(items: list[Any] | tuple[Any, ...]) -> bool:
+def holds_tensors(items: list[Any] | tuple[Any, ...], levels: int = MOST_LEVELS) -> bool:
     """Say whether a list, or one within it, holds device tensors or masked arrays, which NumPy alone does not read.
 
     It looks at types, since lists of floats may be long.
+
+    Raises:
+        RecursionError: it is nested deeper than `levels`.
     """
+    if not levels:
+        raise RecursionError(f"lists nested more than {MOST_LEVELS} deep, or holding themselves")
     kinds = {type(item) for item in items}
     if any(hasattr(kind, "asnumpy") or hasattr(kind, "detach") or is_masked(kind) for kind in kinds):
         return True
-    return bool(kinds & {list, tuple}) and any(holds_tensors(item) for item in items if isinstance(item, (list, tuple)))
+    lists = [item for item in items if isinstance(item, (list, tuple))] if kinds & {list, tuple} else []
+    return any(holds_tensors(item, levels - 1) for item in lists)
 
 
 def is_masked(kind: type) -> bool:

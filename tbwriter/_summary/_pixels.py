@@ -76,7 +76,7 @@ def _of_pillow(value: Any, tag: str) -> Any:
     if picture is None:
         return value
     if isinstance(value, (list, tuple)) and any(isinstance(one, picture) for one in value):
-        return [_of_pillow(one, tag) for one in value]
+        return [_of_pillow(one, tag) if isinstance(one, picture) else one for one in value]
     if not isinstance(value, picture):
         return value
     is_plain = value.mode in _MODES_OF_PLAIN_COLOURS or value.mode.startswith("I;")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tbwriter._pb import tfevents_pb2 as pb
 from tbwriter._summary import _event
 from tbwriter._summary._host import is_masked
-from tbwriter._summary._words import describe, shown
+from tbwriter._summary._words import MOST_LEVELS, describe, shown
 
 PLUGIN = "text"
 
@@ -64,16 +64,22 @@ class Text:
 def _table(text: Any) -> npt.NDArray[Any] | None:
     try:
         return np.asarray(_unmasked(text), dtype=object) if isinstance(text, (list, tuple, np.ndarray)) else None
-    except Exception:  # ragged rows, or whatever a foreign object in the list raises
+    except Exception:  # ragged rows, lists that hold themselves, or whatever a foreign object in the list raises
         return None
 
 
-def _unmasked(text: Any) -> Any:
-    """Return `text` with nothing in place of what masked arrays in it hide."""
+def _unmasked(text: Any, levels: int = MOST_LEVELS) -> Any:
+    """Return `text` with nothing in place of what masked arrays in it hide.
+
+    Raises:
+        RecursionError: it is nested deeper than `levels`.
+    """
+    if not levels:
+        raise RecursionError
     if is_masked(type(text)):
         hidden: Any = text.astype(object)
         return hidden.filled("").tolist()
-    return [_unmasked(item) for item in text] if isinstance(text, (list, tuple)) else text
+    return [_unmasked(item, levels - 1) for item in text] if isinstance(text, (list, tuple)) else text
 
 
 def _encode(tag: str, text: str) -> bytes:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tbwriter._logger import get_logger
 from tbwriter._summary._host import holds_tensors, is_collection, is_masked, on_host, printable, read, unmasked
-from tbwriter._summary._words import describe, shown
+from tbwriter._summary._words import MOST_LEVELS, describe, shown
 
 _log = get_logger(__name__)
 
@@ -98,19 +98,21 @@ def as_array(value: Any, tag: str, *, masked: int | None = None, complex_too: bo
     raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want an array of {wanted}")
 
 
-def _to_numpy(value: Any, tag: str, *, masked: int | None = None) -> npt.NDArray[Any]:
+def _to_numpy(value: Any, tag: str, *, masked: int | None = None, levels: int = MOST_LEVELS) -> npt.NDArray[Any]:
     if is_masked(type(value)):
         return unmasked(value, masked)
     if isinstance(value, np.ndarray):
         return value
+    if levels <= 0:
+        raise TypeError(f"tag {shown(tag)}: got lists nested more than {MOST_LEVELS} deep, or holding themselves")
     if value is None or isinstance(value, _NEVER_NUMBERS):
         raise TypeError(f"tag {shown(tag)}: got {describe(value)}, want numbers")
     try:
         if isinstance(value, (list, tuple)) and holds_tensors(value):
-            return np.array([_to_numpy(item, tag, masked=masked) for item in value])
+            return np.array([_to_numpy(item, tag, masked=masked, levels=levels - 1) for item in value])
         array = read(value)
         if array is None and is_collection(value):
-            return _to_numpy([*value], tag, masked=masked)
+            return _to_numpy([*value], tag, masked=masked, levels=levels - 1)
     except Exception as exc:
         raise TypeError(f"tag {shown(tag)}: {describe(value)} cannot be read as an array: {exc}") from exc
     if array is None:

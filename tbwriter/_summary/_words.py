@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+MOST_LEVELS = 64
+"""Lists nested deeper are no array of NumPy's, or hold themselves.
+
+Where a program has raised Python's own limit, following them would end it without an exception.
+"""
 _MAX_SHOWN = 100
 _SHOWN_END = 30
 
@@ -23,7 +28,7 @@ def describe(value: object) -> str:
         if _is_printable(value):
             text = repr(value)
             return f"{kind} {text if len(text) <= 60 else text[:57] + '...'}"
-    except Exception:  # a foreign repr, or an int of more digits than Python prints
+    except Exception:  # a foreign repr, an int of more digits than Python prints, or what holds itself
         return kind
     if isinstance(value, (list, tuple)):
         return f"{kind} of {len(value)} {'/'.join(sorted({type(item).__name__ for item in value}))}"
@@ -37,12 +42,18 @@ def shown(tag: str) -> str:
     return repr(tag)
 
 
-def _is_printable(value: object) -> bool:
-    """Say whether repr() of `value` reads no tensor: neither itself nor anything in it looks like one."""
+def _is_printable(value: object, levels: int = MOST_LEVELS) -> bool:
+    """Say whether repr() of `value` reads no tensor: neither itself nor anything in it looks like one.
+
+    Raises:
+        RecursionError: it is nested deeper than `levels`.
+    """
+    if not levels:
+        raise RecursionError
     if isinstance(value, dict):
-        return _is_printable([*value.keys(), *value.values()])
+        return _is_printable([*value.keys(), *value.values()], levels - 1)
     if isinstance(value, (list, tuple, set, frozenset)):
-        return len(value) <= 8 and all(map(_is_printable, value))
+        return len(value) <= 8 and all(_is_printable(item, levels - 1) for item in value)
     kind = type(value)
     return not any(hasattr(kind, name) for name in ("asnumpy", "detach", "__array__", "numpy", "item"))
 

@@ -21,6 +21,14 @@ def test_a_directory_is_readable_and_holds_its_parameters(tmp_path):
     assert json.loads((tmp_path / "runs" / path / "parameters.json").read_text()) == path.parameters
 
 
+def test_a_list_that_holds_itself_is_stored_up_to_a_depth(tmp_path):
+    layers = [1]
+    layers += [layers, layers]
+    path = run_dir(tmp_path, layers=layers)
+    stored = json.loads((tmp_path / path / "parameters.json").read_text())
+    assert stored["layers"][:1] == stored["layers"][1][:1] == [1]
+
+
 def test_the_same_parameters_get_another_directory(tmp_path):
     names = [run_dir(tmp_path, lr=1e-4).rsplit("/", 1)[-1] for _ in range(3)]
     assert names == ["lr=0.0001", "lr=0.0001-2", "lr=0.0001-3"]
