@@ -41,7 +41,7 @@ with SummaryWriter(sys.argv[1]) as writer:
         for value in values:
             try:
                 method(value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, ImportError):  # without matplotlib
                 pass
     for value in values:
         writer.add_hparams({"a": value}, {})
