@@ -17,9 +17,8 @@ class EventFileWriter(EventMethods, Storing):
     """Write raw Events; the interface of torch's and TensorBoard's EventFileWriter.
 
     Events and Summaries are taken as serialised bytes or as messages of any package (TensorBoard's, tensorboardX's,
-    TensorFlow's). What they hold is not checked, and nothing is added but the
-    file_version with which a file begins: no metadata, and no SessionLog START. Processes, copies and scripts that run
-    again: as with SummaryWriter.
+    TensorFlow's). What they hold is not checked, and nothing is added but the file_version with which a file begins: no
+    metadata, and no SessionLog START. Processes, copies and scripts that run again: as with SummaryWriter.
 
     Args:
         logdir: as `log_dir` of SummaryWriter.

@@ -42,9 +42,8 @@ class Audio:
         Args:
             tag: the stored tag.
             sound: of shape [frames], [frames, 1] or [frames, 2], or with the channels first; of more dimensions those
-                of size 1 are left out. Floats from -1 to 1;
-                int8, uint8, int16 and int32 over their whole range; other integers as 16-bit samples. What is masked
-                is silent.
+                of size 1 are left out. Floats from -1 to 1; int8, uint8, int16 and int32 over their whole range; other
+                integers as 16-bit samples. What is masked is silent.
             sample_rate: frames a second.
             copy: False hands the array over.
             told: the tags that were told of clipping.

@@ -129,9 +129,7 @@ class FileSink:
     def append(self, records: bytes) -> None:
         """Write `records` at the end, by one write(2) where the system takes it whole; on a shared file system sync."""
         try:
-            found = self._forget_foreign()
-            if self._fd < 0:
-                found = self._reopen()
+            found = self._have_handle()
             # Of a new file a client that caches may not know the size yet.
             cut = self._offset > len(self._header) and found is not None and found.st_size < self._offset
             if not cut:
@@ -182,10 +180,17 @@ class FileSink:
         whole = whole_records(records, limit)
         return whole if whole > self._synced else limit
 
-    def _reopen(self) -> os.stat_result:
-        self._fd = open_apart(self._path, _OPEN_FLAGS)
-        self._opened = os.fstat(self._fd)
-        return self._opened
+    def _have_handle(self) -> os.stat_result | None:
+        """Open the file again where there is no handle, or where it is another part of the program's by now.
+
+        Returns:
+            As `_forget_foreign`.
+        """
+        found = self._forget_foreign()
+        if self._fd < 0:
+            self._fd = open_apart(self._path, _OPEN_FLAGS)
+            found = self._opened = os.fstat(self._fd)
+        return found
 
     def _forget_foreign(self) -> os.stat_result | None:
         """Let go of a handle that another part of the program closed, as daemons close all that they find.
@@ -346,9 +351,7 @@ class FileSink:
 
     def _sync(self) -> None:
         """Sync the data; where that fails, what append still has is written once more."""
-        self._forget_foreign()
-        if self._fd < 0:
-            self._reopen()
+        self._have_handle()
         try:
             if self._doubtful and self._shared:
                 _write_all(self._fd, self._header)
